@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from demo.answer import Answer, http_date, not_modified, whole
 from demo.clock import Clock
 from demo.html import special_page
-from demo.node import Behaviour, Node
+from demo.node import Behaviour, Node, Role
 from demo.ordinary_page import OrdinaryPages
 from demo.robots_answer import robots_answer
 from demo.validators import Validators
@@ -60,7 +60,7 @@ class Answers:
         if node is None:
             return whole(404, b"There is no such page.\n", {"Content-Type": _PLAIN})
         if node.behaviour is Behaviour.FILE:
-            return self._keep(key, self._validated(node, node.body))
+            return self._keep(key, replace(self._validated(node, node.body), delay_s=node.delay_s))
         if node.behaviour is not Behaviour.PAGE and not self._recovered(node):
             return self._misbehave(node)
         if node.period_s:
@@ -71,6 +71,8 @@ class Answers:
         return self._keep(key, self._validated(node, self._page(node)))
 
     def _page(self, node: Node) -> bytes:
+        if node.body:
+            return node.body
         return special_page(node) if node.index is None else self._ordinary.render(node)
 
     def _hit(self, name: str) -> int:
@@ -99,6 +101,8 @@ class Answers:
             "Content-Encoding": node.encoding,
             "ETag": etag,
             "Last-Modified": http_date(modified_s),
+            # Pages of other hosts read them too.
+            "Access-Control-Allow-Origin": "*" if node.role is Role.PART else "",
         }
         return whole(200, body, fields, etag=etag, modified_s=modified_s)
 

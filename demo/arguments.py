@@ -51,12 +51,17 @@ def _add_expectations(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--user-agent", default="crawler", metavar="TOKEN")
     group.add_argument("--follow-nofollow", action="store_true")
     group.add_argument("--read-sitemaps", action="store_true")
+    group.add_argument("--renders", action="store_true", help="opens pages in a browser")
     group.add_argument("--max-depth", type=_number(0, 1_000_000, int), metavar="N")
 
 
 def build_parser() -> Parser:
     """Return the parser of all commands."""
-    parser = Parser(prog="demo", description=__doc__)
+    parser = Parser(
+        prog="demo",
+        description="A synthetic web on this machine, some of which misbehaves on purpose, "
+        "and what tells whether a crawl of it was right.",
+    )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     crawl = commands.add_parser(
         "crawl",
@@ -76,7 +81,7 @@ def build_parser() -> Parser:
     truth = commands.add_parser("truth", help="print what a correct crawl fetches and stores")
     _add_web(truth)
     _add_expectations(truth)
-    sets = ("must_fetch", "must_not_fetch", "must_store", "may_fetch")
+    sets = ("must_fetch", "must_not_fetch", "must_store", "may_fetch", "parts", "needs_browser")
     truth.add_argument("--set", choices=sets, help="print these URLs, one a line")
     truth.add_argument("--json", action="store_true")
     judge = commands.add_parser("judge", help="judge a crawl by an access log")

@@ -80,6 +80,7 @@ def _truth(arguments: argparse.Namespace) -> Truth:
         user_agent=arguments.user_agent,
         follow_nofollow=arguments.follow_nofollow,
         read_sitemaps=arguments.read_sitemaps,
+        renders=arguments.renders,
         max_depth=arguments.max_depth,
     )
 
@@ -92,7 +93,10 @@ def _print_truth(arguments: argparse.Namespace) -> int:
         return 0
     counts = {
         name: len(getattr(known, name))
-        for name in ("must_fetch", "must_not_fetch", "must_store", "may_fetch", "may_prefixes")
+        for name in (
+            *("must_fetch", "must_not_fetch", "must_store", "may_fetch", "may_prefixes"),
+            *("parts", "needs_browser"),
+        )
     }
     counts["exact_groups"] = len(known.exact_groups)
     counts["near_groups"] = len(known.near_groups)

@@ -18,6 +18,16 @@ class Behaviour(StrEnum):
     FILE = "file"
 
 
+class Role(StrEnum):
+    """What a node is for those who open pages in browsers."""
+
+    PAGE = "page"
+    # What pages are made of: scripts, style sheets, data.
+    PART = "part"
+    # What no text depends on: images, fonts, trackers.
+    LEFT_OUT = "left_out"
+
+
 @dataclass(frozen=True, slots=True)
 class Link:
     """A link in a page; `url` is in canonical form."""
@@ -27,11 +37,29 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
+class Shown:
+    """What a browser makes of a page, beyond its HTML."""
+
+    # Of scripts: paragraphs, and links, also those that a script follows or gives to the history.
+    texts: tuple[str, ...] = ()
+    links: tuple[Link, ...] = ()
+    # Links that appear when the page is scrolled.
+    scrolled: tuple[Link, ...] = ()
+    # URLs of all that the page asks for, whether a polite browser fetches it or not.
+    parts: tuple[str, ...] = ()
+    # Whether the page does nothing but lead to its link.
+    leads_away: bool = False
+    # Whether the page takes all memory or time of its browser.
+    is_fatal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
     """One URL. `index` is set for ordinary pages, whose links and text come from the site graph.
 
     `fails` is how often the behaviour is shown before the node answers as a page; `None` means
-    always. Two nodes with the same `text`, `variant` and `links` have the same bytes.
+    always. Two nodes with the same `text`, `variant` and `links` have the same bytes, if they have
+    no `body` of their own.
     """
 
     host: str
@@ -65,6 +93,9 @@ class Node:
     exact_group: str = ""
     near_group: str = ""
     trap: str = ""
+    role: Role = Role.PAGE
+    # None: a browser shows what is in the HTML.
+    shown: Shown | None = None
 
     @property
     def url(self) -> str:

@@ -3,6 +3,7 @@
 from typing import Final, NamedTuple
 
 from demo import graph
+from demo.features import static_files
 from demo.hrefs import across_prefix, anchor, html_path, inside_prefixes
 from demo.html import link_items, page_head
 from demo.node import Node
@@ -90,10 +91,15 @@ class OrdinaryPages:
             f'<li><a href="{html_path(target)}">{VOCABULARY[place]}</a></li>'
             for place, target in enumerate(self._web.navigation(number))
         )
-        size = min(self._web.profile(number).size, _PATHS_KEPT)
+        known = self._web.profile(number)
+        size = min(known.size, _PATHS_KEPT)
+        has_scripts = "scripts" in known.features
+        top, bottom = (static_files.TOP, static_files.BOTTOM) if has_scripts else ("", "")
+        header = f'<header><h2>{name}</h2><nav><ul class="menu">{items}</ul></nav></header>\n'
+        footer = f'<footer><p>© {name}. <a href="/">Home</a></p></footer>\n'
         return _Frame(
-            f'<header><h2>{name}</h2><nav><ul class="menu">{items}</ul></nav></header>\n'.encode(),
-            f'<footer><p>© {name}. <a href="/">Home</a></p></footer>\n</body></html>\n'.encode(),
+            f"{top}{header}".encode(),
+            f"{footer}{bottom}</body></html>\n".encode(),
             inside_prefixes(f"s{number}.test"),
             tuple(html_path((number, index)) for index in range(size)),
         )

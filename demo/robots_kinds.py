@@ -16,9 +16,9 @@ HUGE_BYTES: Final = 600 * 1024
 class RobotsKind:
     """One robots.txt: how it is served, and what it means.
 
-    `probes` maps a path to the agents it is denied to (empty: allowed to all). Agents without a
-    group of their own are "*". `access` is the rule for all other paths; "may" marks answers on
-    which good crawlers differ.
+    `probes` maps a path to the agents it is denied to (empty: allowed to all), and `parts` does so
+    for parts of pages, which nothing links to. Agents without a group of their own are "*".
+    `access` is the rule for all other paths; "may" marks answers on which good crawlers differ.
     """
 
     name: str
@@ -30,6 +30,7 @@ class RobotsKind:
     fault: str = ""
     fails: int | None = None
     probes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     agents: tuple[str, ...] = ()
     access: Access = "allow"
     denied_agents: tuple[str, ...] = ()
@@ -44,7 +45,8 @@ class RobotsKind:
         group = self.group(agent)
         if self.access != "allow":
             return self.access
-        if group in self.denied_agents or group in self.probes.get(path, ()):
+        denied = self.probes.get(path) or self.parts.get(path, ())
+        if group in self.denied_agents or group in denied:
             return "deny"
         return "allow"
 
@@ -58,6 +60,17 @@ _PRIVATE: Final = {"/private/a": _DENY, "/private/deep/b": _DENY, "/public/a": (
 _PRIVATE_RULES: Final = b"User-agent: *\nDisallow: /private/\n"
 
 ALLOW_ALL: Final = RobotsKind("allow_all", b"User-agent: *\nDisallow:\n")
+
+SHARES_SCRIPTS: Final = RobotsKind(
+    "shares_scripts",
+    b"User-agent: *\nDisallow: /shared/closed/\n",
+    parts={"/shared/app.js": (), "/shared/closed/widget.js": _DENY},
+)
+CLOSES_API: Final = RobotsKind(
+    "closes_api",
+    b"User-agent: *\nDisallow: /closed-api\n",
+    parts={"/closed/1": (), "/closed-api?path=%2Fclosed%2F1": _DENY},
+)
 
 DEMO_KINDS: Final = (
     RobotsKind("missing_404", b"not found", status=404),

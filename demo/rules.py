@@ -1,12 +1,15 @@
 """The rules that a crawl is judged by, one function each: it yields a line per violation.
 
 To add a rule, write a function of a Crawl and name it in RULES.
+
+A page in a browser asks for its parts one after the other: a host's share of them is one contact,
+which a document of the host itself may begin. Everything else waits for the host's delay.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice, pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 from demo.access_log import Entry
 from demo.robots_answer import MOVED, PATH
@@ -15,6 +18,8 @@ from demo.truth import Truth
 TOLERANCE_S: Final = 0.005
 # A client whose kept connection was lost asks again within this time, and no retry is as fast.
 _AT_ONCE_S: Final = 0.5
+# How often a fetched page may be opened: once more if the browser was lost.
+_OPENED: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +60,25 @@ def unknown(crawl: Crawl) -> Iterator[str]:
     """A URL was fetched that no correct crawl comes across."""
     truth = crawl.truth
     for url in sorted(crawl.by_url.keys() - truth.must_fetch - truth.must_not_fetch):
-        if not truth.may(url):
+        if url not in truth.parts and not truth.may(url):
             yield f"{url} fetched {len(crawl.by_url[url])} times"
 
 
 def repeated(crawl: Crawl) -> Iterator[str]:
-    """A URL was fetched again without need. `allow_repeats` of them in all are forgiven."""
+    """A URL was fetched again without need. `allow_repeats` of them in all are forgiven.
+
+    Each fetch of a document needs its parts again.
+    """
     forgiven = crawl.allow_repeats
     for url, entries in sorted(crawl.by_url.items()):
         if url.endswith(PATH):
             continue
         times = sum(entry.status != 304 for entry in entries) - _sent_again(entries)
-        due = 1 + crawl.faults + crawl.server_runs * crawl.truth.extra_fetches.get(url, 0)
+        documents = crawl.truth.parts.get(url)
+        if documents is None:
+            due = 1 + crawl.faults + crawl.server_runs * crawl.truth.extra_fetches.get(url, 0)
+        else:
+            due = _OPENED * sum(len(crawl.by_url.get(document, ())) for document in documents)
         excess = times - due
         if excess > 0 and excess > forgiven:
             yield f"{url} fetched {times} times, {due} expected"
@@ -100,32 +112,71 @@ def _follows_rules(last: Entry, entry: Entry) -> bool:
     return last.target == PATH and 300 <= last.status < 400 and entry.target in {PATH, MOVED}
 
 
-def _neighbours(crawl: Crawl) -> Iterator[tuple[Entry, Entry]]:
+class _Contact(NamedTuple):
+    """Requests to a host that are parts of one page, perhaps after its document."""
+
+    # The documents that have all of them.
+    documents: frozenset[str]
+    urls: frozenset[str]
+
+    @classmethod
+    def begun(cls, truth: Truth, url: str) -> "_Contact":
+        """Return the contact that a request begins."""
+        return cls(truth.parts.get(url, frozenset([url])), frozenset([url]))
+
+    def with_part(self, truth: Truth, url: str) -> "_Contact | None":
+        """Return the contact with one more part of the page; None if the URL is not such a part."""
+        documents = self.documents & truth.parts.get(url, frozenset())
+        if not documents or url in self.urls:
+            return None
+        return _Contact(documents, self.urls | {url})
+
+
+class _Pair(NamedTuple):
+    """A request, and the one to the same host that ended last before it."""
+
+    last: Entry
+    entry: Entry
+    # Whether they belong to one page.
+    is_one_contact: bool
+
+
+def _neighbours(crawl: Crawl) -> Iterator[_Pair]:
     """Yield each request with the one to the same host that ended last before it."""
     for host, entries in crawl.by_host.items():
         due_s = max(crawl.min_delay_s, crawl.truth.crawl_delays_s.get(host, 0.0))
         last, is_again = entries[0], False
+        contact = _Contact.begun(crawl.truth, last.url)
         for entry in islice(entries, 1, None):
             is_soon = entry.start_s - last.end_s < due_s
             is_again = is_soon and not is_again and _is_sent_again(last, entry)
-            if not is_again and not _follows_rules(last, entry):
-                yield last, entry
+            if not is_again:
+                longer = contact.with_part(crawl.truth, entry.url)
+                # Whatever waited for its turn may be the beginning of another page.
+                is_due = entry.start_s - last.end_s >= due_s - TOLERANCE_S
+                if longer is None or is_due or last.outcome == "aborted":
+                    contact = _Contact.begun(crawl.truth, entry.url)
+                else:
+                    contact = longer
+                if not _follows_rules(last, entry):
+                    yield _Pair(last, entry, longer is not None)
             if entry.end_s >= last.end_s:
                 last = entry
 
 
 def overlap(crawl: Crawl) -> Iterator[str]:
     """Two requests to one host ran at the same time."""
-    for last, entry in _neighbours(crawl):
+    for last, entry, _ in _neighbours(crawl):
         if entry.start_s < last.end_s:
             shared_s = last.end_s - entry.start_s
             yield f"{entry.url} began {shared_s:.3f} s before {last.url} ended"
 
 
-def _sooner(crawl: Crawl, due: Callable[[Entry, Entry], float]) -> Iterator[str]:
+def _sooner(crawl: Crawl, due: Callable[[_Pair], float]) -> Iterator[str]:
     """Yield the requests that came sooner after the last answer than is due."""
-    for last, entry in _neighbours(crawl):
-        gap_s, due_s = entry.start_s - last.end_s, due(last, entry)
+    for pair in _neighbours(crawl):
+        last, entry, _ = pair
+        gap_s, due_s = entry.start_s - last.end_s, due(pair)
         if gap_s < due_s - TOLERANCE_S:
             yield f"{entry.url} began {gap_s:.3f} s after {last.url}, {due_s:g} s is due"
 
@@ -135,18 +186,27 @@ def too_soon(crawl: Crawl) -> Iterator[str]:
 
     Of an answer that the crawler broke off the host hears late on a busy machine.
     """
-    return _sooner(crawl, lambda last, _: 0.0 if last.outcome == "aborted" else crawl.min_delay_s)
+
+    def due_s(pair: _Pair) -> float:
+        is_forgiven = pair.is_one_contact or pair.last.outcome == "aborted"
+        return 0.0 if is_forgiven else crawl.min_delay_s
+
+    return _sooner(crawl, due_s)
 
 
 def crawl_delay(crawl: Crawl) -> Iterator[str]:
     """A request came sooner than the host's robots.txt asks for."""
     delays_s = crawl.truth.crawl_delays_s
-    return _sooner(crawl, lambda _last, entry: delays_s.get(entry.host, 0.0))
+
+    def due_s(pair: _Pair) -> float:
+        return 0.0 if pair.is_one_contact else delays_s.get(pair.entry.host, 0.0)
+
+    return _sooner(crawl, due_s)
 
 
 def retry_after(crawl: Crawl) -> Iterator[str]:
     """A request came sooner than the last answer's Retry-After asks for."""
-    return _sooner(crawl, lambda last, _entry: last.retry_after_s)
+    return _sooner(crawl, lambda pair: pair.last.retry_after_s)
 
 
 def adaptive(crawl: Crawl) -> Iterator[str]:
@@ -161,8 +221,9 @@ def adaptive(crawl: Crawl) -> Iterator[str]:
         for host, entries in crawl.by_host.items()
     }
 
-    def due_s(last: Entry, entry: Entry) -> float:
-        if last.outcome != "ok":
+    def due_s(pair: _Pair) -> float:
+        last, entry, is_one_contact = pair
+        if is_one_contact or last.outcome != "ok":
             return 0.0
         usual_s = (fastest_s[entry.host] + last.end_s - last.start_s) / 2
         return min(crawl.delay_max_s, crawl.delay_factor * usual_s)
@@ -171,7 +232,7 @@ def adaptive(crawl: Crawl) -> Iterator[str]:
 
 
 def robots_first(crawl: Crawl) -> Iterator[str]:
-    """A page was fetched from a host before its robots.txt had answered."""
+    """A page, or a part of one, was fetched from a host before its robots.txt had answered."""
     for entries in crawl.by_host.values():
         answered_s = min(
             (entry.end_s for entry in entries if entry.target == PATH), default=float("inf")

@@ -1,11 +1,11 @@
 """What a correct polite crawl of the synthetic web must do. No HTTP, no robots parser."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from demo.closure import Closure, close_over
-from demo.node import Behaviour, Node
+from demo.node import Behaviour, Node, Shown
 from demo.robots_answer import PATH, redirected_to
 from demo.web import Web, WebOptions
 
@@ -20,13 +20,18 @@ class Truth:
     """The sets of URLs, in canonical form.
 
     must_fetch: each is fetched until it shows its final status, which `statuses` gives.
-    must_not_fetch: linked, but denied by robots.txt or linked by nofollow only.
+    must_not_fetch: linked, but denied by robots.txt or linked by nofollow only. Of what rendered
+    pages ask for: parts that robots.txt denies, and what no text depends on, such as images.
     may_fetch, may_prefixes: neither is an error; the prefixes stand for endless traps and for
     hosts on whose robots.txt good crawlers differ.
     must_store: the pages to store. Of each group in exact_groups and near_groups at least one;
     the others may be marked as duplicates instead.
     extra_fetches: how often more than once a URL may be fetched; absent means 0.
     sitemaps: those of must_fetch that are no pages but lists of them.
+    parts: scripts, styles and data of pages, each with the documents that ask for it. They may be
+    fetched to render one of these, and are never pages. Empty for a crawl that does not render.
+    needs_browser: the hosts with text or links that are in no HTML.
+    shown: for pages of such hosts what a browser shows beyond the HTML, if the crawl renders.
     """
 
     must_fetch: frozenset[str]
@@ -41,6 +46,9 @@ class Truth:
     crawl_delays_s: Mapping[str, float]
     change_periods_s: Mapping[str, int]
     sitemaps: frozenset[str] = frozenset()
+    parts: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    needs_browser: frozenset[str] = frozenset()
+    shown: Mapping[str, Shown] = field(default_factory=dict)
 
     def may(self, url: str) -> bool:
         """Say whether fetching `url` is neither required nor wrong."""
@@ -65,7 +73,9 @@ def final_status(node: Node) -> int:
     return node.status if node.behaviour is Behaviour.STATUS and not node.recovers else 200
 
 
-def _extra_fetches(web: Web, node: Node) -> int:
+def _extra_fetches(web: Web, node: Node, renders: bool) -> int:
+    if renders and node.shown is not None and node.shown.is_fatal:
+        return RETRIES_ALLOWED
     if node.fails is not None:
         return node.fails
     if node.behaviour is Behaviour.REDIRECT:
@@ -86,9 +96,11 @@ def _returns(web: Web, node: Node) -> bool:
     return False
 
 
-def _stored(node: Node) -> bool:
-    shown = node.behaviour in _STORABLE or node.recovers
-    return shown and not node.noindex and node.content_type.startswith("text/html")
+def _stored(node: Node, renders: bool) -> bool:
+    if renders and node.shown is not None and (node.shown.leads_away or node.shown.is_fatal):
+        return False
+    is_page = node.behaviour in _STORABLE or node.recovers
+    return is_page and not node.noindex and node.content_type.startswith("text/html")
 
 
 def _groups(nodes: Iterable[Node], name: str, stored: frozenset[str]) -> tuple[frozenset[str], ...]:
@@ -118,30 +130,45 @@ def truth(
     user_agent: str = "crawler",
     follow_nofollow: bool = False,
     read_sitemaps: bool = False,
+    renders: bool = False,
     max_depth: int | None = None,
 ) -> Truth:
     """Compute the truth for a crawl from the web's seeds.
 
     `user_agent` is the product token that robots groups are chosen by. `follow_nofollow` is for
     crawlers that follow rel=nofollow links and the links of nofollow pages. `read_sitemaps` is for
-    crawlers that read the Sitemap lines of robots.txt. `max_depth` counts links from the seed by
-    the shortest way; a redirect is no step.
+    crawlers that read the Sitemap lines of robots.txt. `renders` is for those that open pages in a
+    browser, all or those that need it. `max_depth` counts links from the seed by the shortest way;
+    a redirect is no step.
     """
     web = Web(options)
-    found = close_over(web, user_agent, follow_nofollow, read_sitemaps, max_depth)
+    found = close_over(
+        web,
+        user_agent,
+        follow_nofollow=follow_nofollow,
+        read_sitemaps=read_sitemaps,
+        renders=renders,
+        max_depth=max_depth,
+    )
     nodes = found.nodes
-    stored = frozenset(url for url, node in nodes.items() if _stored(node))
-    profiles = (web.profile(number) for number in range(options.hosts))
+    stored = frozenset(url for url, node in nodes.items() if _stored(node, renders))
+    shown = {url: node.shown for url, node in nodes.items() if renders and node.shown}
+    # Copies of a shell differ when they are rendered.
+    copies = [node for url, node in nodes.items() if url not in shown]
+    profiles = [web.profile(number) for number in range(options.hosts)]
+    needs_browser = frozenset(known.host for known in profiles if known.needs_browser)
     delays = {known.host: known.robots.crawl_delay_s(user_agent) for known in profiles}
-    extra = {url: _extra_fetches(web, node) for url, node in nodes.items() if node.index is None}
+    extra = {
+        url: _extra_fetches(web, node, renders) for url, node in nodes.items() if node.index is None
+    }
     return Truth(
         must_fetch=frozenset(nodes),
         must_not_fetch=frozenset(found.forbidden),
         may_fetch=_may_fetch(web, found),
         may_prefixes=tuple(sorted(found.may_prefixes)),
         must_store=stored,
-        exact_groups=_groups(nodes.values(), "exact_group", stored),
-        near_groups=_groups(nodes.values(), "near_group", stored),
+        exact_groups=_groups(copies, "exact_group", stored),
+        near_groups=_groups(copies, "near_group", stored),
         statuses={url: final_status(node) for url, node in nodes.items()},
         extra_fetches={url: times for url, times in extra.items() if times},
         crawl_delays_s={host: delay_s for host, delay_s in delays.items() if delay_s},
@@ -151,4 +178,7 @@ def truth(
             for url, node in nodes.items()
             if node.in_sitemap and node.behaviour is Behaviour.FILE
         ),
+        parts={url: frozenset(documents) for url, documents in found.parts.items()},
+        needs_browser=needs_browser,
+        shown={url: each for url, each in shown.items() if each.texts},
     )

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from demo import graph
-from demo.features import catalogue
-from demo.node import Link, Node
-from demo.profile import Profile, profile
+from demo.features import catalogue, static_files
+from demo.node import Link, Node, Shown
+from demo.profile import BROWSER, Profile, profile
 from demo.tracking import without_tracking
 
-ZOOS: Final = ("none", "demo", "full", "documents")
+ZOOS: Final = ("none", "demo", "full", "documents", BROWSER)
+# Pages for browsers are made in advance, those of a host all at once.
+_BROWSER_PAGES_MAX: Final = 2 * catalogue.SITE_PAGES
 _HOST: Final = re.compile(r"s(0|[1-9]\d{0,8})\.test", re.ASCII)
 _PROFILES_KEPT: Final = 20_000
 _EXTRAS_KEPT: Final = 2_000
@@ -37,6 +39,10 @@ class WebOptions:
                 raise ValueError(f"{name} is {value}; give a number from {least} to {most}.")
         if self.zoo not in ZOOS:
             raise ValueError(f"zoo is {self.zoo!r}; give one of {', '.join(ZOOS)}.")
+        if self.zoo == BROWSER and self.pages > _BROWSER_PAGES_MAX:
+            raise ValueError(
+                f"pages is {self.pages}; the zoo {BROWSER} has at most {_BROWSER_PAGES_MAX}."
+            )
 
 
 class Web:
@@ -99,10 +105,16 @@ class Web:
         return self.extras(number).get(path) or catalogue.trap_node(self, number, path)
 
     def page(self, number: int, index: int) -> Node:
-        """Return the node of an ordinary page."""
-        host = f"s{number}.test"
+        """Return the node of an ordinary page, or of the page that a feature has in its place."""
+        known = self.profile(number)
+        path = graph.page_path(number, index)
+        if known.has_own_pages:
+            return self.extras(number)[path]
         meta = self._page_meta_robots(number, index)
-        return Node(host, graph.page_path(number, index), index=index, meta_robots=meta)
+        shown = None
+        if "scripts" in known.features:
+            shown = Shown(parts=static_files.urls(known.host))
+        return Node(known.host, path, index=index, meta_robots=meta, shown=shown)
 
     def page_url(self, number: int, index: int) -> str:
         """Return the URL of an ordinary page."""

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Final
 from demo.features import (
     bodies,
     changing,
+    client_side,
     directives,
     documents,
     duplicates,
     failures,
     redirects,
     sitemaps,
+    static_files,
 )
 from demo.features.site import Site
 from demo.features.traps import TRAPS
@@ -47,14 +49,23 @@ _FEATURES: Final[dict[str, Callable[[Site], Iterator[Node]]]] = {
     "drip": bodies.drip,
     "retry_dates": failures.retry_dates,
     "documents": documents.documents,
+    "scripts": static_files.static_files,
+    "spa": client_side.spa,
+    "frame": client_side.frame,
+    "ready": client_side.ready,
+    "endless": client_side.endless,
+    "slow": client_side.slow,
+    "shared": client_side.shared,
+    "heavy": client_side.heavy,
+    "moves": client_side.moves,
 }
-_SITE_PAGES: Final = 60
+SITE_PAGES: Final = 60
 
 
 def site(web: Web, number: int) -> Site:
     """Return what features need to know about a host."""
     known = web.profile(number)
-    pages = tuple(web.page_url(number, index) for index in range(min(known.size, _SITE_PAGES)))
+    pages = tuple(web.page_url(number, index) for index in range(min(known.size, SITE_PAGES)))
     # The host that carries this one in the tree is ordinary and open.
     elsewhere = web.page_url(number - number % 4, 0)
     return Site(number, known.host, web.options.seed, pages, elsewhere)
@@ -75,11 +86,21 @@ def nodes(web: Web, number: int) -> Iterator[Node]:
         yield here.page(path)
     if number % 4 == 0:
         yield from _mirrors(web, number + 2, here.host)
+        yield from _for_others(web, number, here.host)
 
 
 def _mirrors(web: Web, neighbour: int, host: str) -> Iterator[Node]:
     if neighbour < web.options.hosts and "exact_duplicates" in web.profile(neighbour).features:
         yield from duplicates.mirrored(site(web, neighbour), host)
+
+
+def _for_others(web: Web, number: int, host: str) -> Iterator[Node]:
+    """Yield the parts of other hosts' pages that this one has."""
+    client, api_client = number + client_side.SCRIPTS_BELOW, number + client_side.API_BELOW
+    if client < web.options.hosts and "shared" in web.profile(client).features:
+        yield from client_side.scripts_for_others(host)
+    if api_client < web.options.hosts and "shared" in web.profile(api_client).features:
+        yield from client_side.api_for_others(site(web, api_client), host)
 
 
 def trap_node(web: Web, number: int, path: str) -> Node | None:

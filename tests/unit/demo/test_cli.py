@@ -68,6 +68,16 @@ def test_truth_prints_a_set(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "http://s0.test/\n"
 
 
+def test_truth_knows_crawls_that_render(capsys: pytest.CaptureFixture[str]) -> None:
+    web = ["--hosts=3", "--pages=2", "--zoo=browser"]
+    assert main(["truth", "--set=needs_browser", *web]) == 0
+    assert capsys.readouterr().out == "s1.test\ns2.test\n"
+    assert main(["truth", "--json", *web]) == 0
+    assert json.loads(capsys.readouterr().out)["parts"] == 0
+    assert main(["truth", "--json", "--renders", *web]) == 0
+    assert json.loads(capsys.readouterr().out)["parts"] > 0
+
+
 def test_judge_exits_0_without_violations(tmp_path: Path) -> None:
     log, summary = tmp_path / "good.log", tmp_path / "verdict.json"
     log.write_text(GOOD_LOG)

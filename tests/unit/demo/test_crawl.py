@@ -5,12 +5,19 @@ from pathlib import Path
 import pytest
 
 from demo.cli import main
-from demo.crawl import given, resume_command
+from demo.crawl import given, renders, resume_command
 
 
 def test_scrapys_options_are_found_in_all_their_spellings() -> None:
     arguments = ["-s", "A=1", "-sB=2", "--set", "C=3", "--set=D=4=5", "-a", "E=6", "F=7", "-s"]
     assert dict(given(arguments, ("-s", "--set"))) == {"A": "1", "B": "2", "C": "3", "D": "4=5"}
+
+
+def test_the_truth_of_a_crawl_depends_on_whether_it_renders() -> None:
+    assert not renders(["-a", "max_pages=5", "-s", "render=auto"])
+    assert not renders(["-a", "render=never"])
+    assert renders(["-a", "render=auto"])
+    assert renders(["-arender=always"])
 
 
 def test_it_is_resumed_as_it_was_started(monkeypatch: pytest.MonkeyPatch) -> None:
