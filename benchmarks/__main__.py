@@ -30,6 +30,7 @@ BENCHMARKS = (
     "understanding",
     "sinks",
     "crawl",
+    "render",
     "memory",
     "scaling",
 )

@@ -8,12 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scrapy.exceptions import NotConfigured
+from scrapy.extensions.logstats import LogStats
 from scrapy.utils.misc import load_object
 
 from crawler import settings as ours
 from crawler.config.components import path_of, undecided
+from crawler.extensions.admin import Admin
 from crawler.extensions.fastpath import FastPath
 from crawler.extensions.monitoring import Monitoring
+from crawler.extensions.progress import Progress
 from crawler.extensions.tiers import Tiers
 from crawler.pipelines.feeds import Feeds
 from crawler.pipelines.store import Store
@@ -47,6 +50,7 @@ _OWN = frozenset(
 _STORE = "crawler.pipelines.store.Store"
 _COMPONENTS = ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES")
 _HANDLERS = "DOWNLOAD_HANDLERS"
+_LOG_STATS = "scrapy.extensions.logstats.LogStats"
 # Scrapy's own components that other spiders than the generic one need.
 _KEPT = frozenset(
     {
@@ -96,3 +100,10 @@ class FrontierAddon:
         settings.setdefault_in_component_priority_dict("EXTENSIONS", Servers, 0)
         settings.setdefault_in_component_priority_dict("EXTENSIONS", Monitoring, 100)
         settings.setdefault_in_component_priority_dict("EXTENSIONS", Tiers, 700)
+        if settings.getbool("ADDON_DASHBOARD"):
+            # Progress logs instead of LogStats.
+            settings.setdefault_in_component_priority_dict("EXTENSIONS", Progress, 500)
+            settings.setdefault_in_component_priority_dict("EXTENSIONS", Admin, 600)
+            extensions = settings["EXTENSIONS"]
+            if not {_LOG_STATS, LogStats} & set(extensions):
+                extensions[_LOG_STATS] = None

@@ -69,6 +69,37 @@ class Exchange(NamedTuple):
     protocols: tuple[str, ...]
     # Why the body is not whole, as in WARC-Truncated: "length", "disconnect", "unspecified".
     truncated: str
+    # URL of the request. A page that is rendered may have another one, by the history API.
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """How a browser rendered a page; in the meta of its response as "rendering"."""
+
+    ms: int
+    # False: the page was still busy when its time was over.
+    settled: bool
+    # Requests of the page: sent, answered from memory, and left out by reason.
+    parts: int
+    parts_cached: int
+    parts_left_out: Mapping[str, int]
+    console_errors: int
+    # URLs of the history API and of shadow trees, which are in no link of the HTML.
+    routes: Sequence[str]
+    # WebP.
+    screenshot: bytes = b""
+
+    def record(self) -> dict[str, Any]:
+        """Return what a page's record has of it."""
+        return {
+            "ms": self.ms,
+            "settled": self.settled,
+            "parts": self.parts,
+            "parts_cached": self.parts_cached,
+            "parts_left_out": dict(self.parts_left_out),
+            "console_errors": self.console_errors,
+        }
 
 
 class _Transient:
@@ -159,6 +190,8 @@ class Page(_Transient):
     headers: dict[str, str] = field(default_factory=dict)
     # Statements about the use of the page, such as "noai", word for word, by where they were made.
     rights: dict[str, list[str]] = field(default_factory=dict)
+    # Whether a browser rendered it: the body is what it shows, not what its server sent.
+    rendered: bool = False
     # How well it fits the topic of the crawl, from 0 to 1.
     relevance: float | None = None
     size_bytes: int = 0
@@ -190,7 +223,8 @@ class Page(_Transient):
     main_text: str = ""
     markdown: str = ""
     body: bytes = field(default=b"", metadata={"serializer": _text})
-    # Fields that `extract` of a subclass of the web spider adds.
+    # Fields that `extract` of a subclass of the web spider adds; "rendering" and "screenshot" of
+    # pages that were rendered.
     extra: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -1,7 +1,8 @@
 """Scrapy's scheduler on top of the frontier. Never blocks: tasks talk to Redis.
 
 The engine's three synchronous methods only touch memory. Components of this project use `add` for
-the URLs that they find, and `leases` to settle the lease of a request (scheduling/lease_pool.py).
+the URLs that they find, `leases` to settle the lease of a request (scheduling/lease_pool.py), and
+`visits` to contact other hosts for a page (scheduling/visits.py).
 What would go unnoticed or flood the log is logged once, and counted: start requests that the crawl
 knows, and requests that the frontier refuses (a spider may yield a million of them).
 """
@@ -46,6 +47,7 @@ from crawler.frontier.start_urls import StartUrls
 from crawler.frontier.sweep import Sweeper
 from crawler.frontier.tuning import bloom, intset
 from crawler.monitoring.process_stats import ProcessStats
+from crawler.politeness.host_delays import HostDelays
 from crawler.scheduling.engine import Engine, EngineHooks
 from crawler.scheduling.heartbeat import Heartbeat, Pulse
 from crawler.scheduling.intake import Intake
@@ -70,6 +72,7 @@ from crawler.scheduling.recrawl_budget import RecrawlBudget
 from crawler.scheduling.recrawl_policy import recrawl_tuning
 from crawler.scheduling.recrawls import Recrawls
 from crawler.scheduling.request_codec import NotCarried, as_given, to_entry, to_request
+from crawler.scheduling.visits import HostVisits
 from crawler.servers.connections import Servers
 from crawler.servers.health import redis_health
 from crawler.servers.kafka_group import GroupMember
@@ -125,6 +128,7 @@ class Scheduler(BaseScheduler):
         self.count = crawler.stats.inc_value
         self.frontier: Frontier
         self.leases: LeasePool
+        self.visits: HostVisits
         self.failures: Failures
         self._crawler = crawler
         self._spider = crawler.spider
@@ -422,6 +426,7 @@ class Scheduler(BaseScheduler):
             count=self.count,
         )
         self.leases = LeasePool(self.frontier, self.health, self._limits, hooks, self.recrawls)
+        self.visits = HostVisits(self.leases, HostDelays.of(crawler))
         known = SeenCache(value(settings, "KNOWN_CACHE_SIZE"))
         self.adder = UrlAdder(self.leases.outbox, known, self.count)
         self.failures = Failures(
@@ -501,6 +506,7 @@ class Scheduler(BaseScheduler):
         if self._heartbeat is not None:
             await self.options_watcher.close()
             await self._intake.close()
+            await self.visits.close()
             await self.leases.close()
             await self._sweeper.close()
             await self._recrawl_budget.close()

@@ -40,6 +40,8 @@ _SETTING = "setting"
 _STORE = re.compile(r"(s3|gs|az|file)://")
 # A cluster of Kafka and its topics; crawler/servers/kafka.py reads the rest.
 _TOPIC_URL = re.compile(r"kafka://[^/\s]+/\S+")
+# Folders' names have up to 255 bytes, and each of these may be quoted.
+_CRAWL_NAME_BYTES = 80
 # Characters of a header's name (RFC 9110: token).
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
@@ -84,9 +86,12 @@ def crawl_name(settings: BaseSettings, spider: str, given: str | None = None) ->
     Only processes of one spider may share it.
     """
     name = str(given or value(settings, "CRAWL") or spider)
-    if any(character in name for character in "{}: \n"):
+    # It is part of keys and of folders' names, and people read and type it.
+    is_plain = name.isprintable() and not set(name) & set("{}: ")
+    if not is_plain or len(name.encode()) > _CRAWL_NAME_BYTES:
         raise ConfigurationError(
-            f"CRAWL is {name!r}; use a name without braces, colons and blanks."
+            f"The name of the crawl (CRAWL) is {name[:_CRAWL_NAME_BYTES]!r}; use up to "
+            f"{_CRAWL_NAME_BYTES} letters, without braces, colons, blanks and control characters."
         )
     return name
 
@@ -235,7 +240,7 @@ _RULES: dict[str, _Rule] = {
     "NEAR_SIMILARITY": _Rule(lambda found: 0.8 <= found <= 1, "give a number from 0.8 to 1"),
     "OFF_TOPIC": _one_of("store", "follow", "leave"),
     "OTHER_LANGUAGES": _one_of("follow", "store", "leave"),
-    "PAGE_FIELDS": _any_of("text_language", "main_text", "markdown"),
+    "PAGE_FIELDS": _any_of("text_language", "main_text", "markdown", "screenshot"),
     "PAGES_CODEC": _one_of("zstd", "zlib", "none"),
     "PAGES_HEADERS": _Rule(_are_headers, "give names of headers, such as Server"),
     "PAGES_TIER_URL": _Rule(
@@ -245,6 +250,16 @@ _RULES: dict[str, _Rule] = {
     "PROGRESS": _one_of("auto", "live", "plain", "off"),
     "PROGRESS_INTERVAL": _ABOVE_ZERO,
     "REDIS_TIMEOUT": _ABOVE_ZERO,
+    "RENDER": _one_of("never", "auto", "always"),
+    "RENDER_BROWSERS": _ONE_OR_MORE,
+    "RENDER_KINDS": _any_of(
+        *("script", "stylesheet", "xhr", "fetch", "image", "font", "media", "manifest")
+    ),
+    # An empty page takes half of this.
+    "RENDER_MEMORY": _Rule(lambda found: found >= 256_000_000, "give bytes, 256000000 or more"),
+    "RENDER_NICE": _Rule(lambda found: 0 <= found <= 19, "give a whole number from 0 to 19"),
+    "RENDER_SCROLL": _Rule(lambda found: 0 <= found <= 100, "give a whole number from 0 to 100"),
+    "RENDER_TIMEOUT": _Rule(lambda found: 1 <= found <= 120, "give seconds from 1 to 120"),
     "RETRY_HTTP_CODES": _Rule(lambda _: True, "give numbers such as 503"),
     "ROBOTS_FORBIDDEN_IS": _one_of("allow", "deny"),
     # The least that the index's writer takes.

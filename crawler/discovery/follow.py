@@ -18,6 +18,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from importlib.resources import files
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,6 +58,8 @@ if TYPE_CHECKING:
 
     from crawler.scheduler import Scheduler
 
+# Value of TRUSTED_DOMAINS that stands for our own list.
+WELL_KNOWN = "well-known"
 # Trusted domains that are read from a file, about 100 bytes each.
 MAX_TRUSTED_DOMAINS = 100_000
 # Memory of the hosts whose counts are known, some 40,000.
@@ -345,11 +348,16 @@ def trusted_domains(given: str | Iterable[str] | None) -> dict[str, int]:
     """Return the domains of a list, of a text with commas or blanks, or of a file, and their ranks.
 
     A line of a file is a domain, or a rank, a comma and a domain. A domain without a rank has 0.
+    "well-known" is the list trusted_domains.txt beside this module.
     """
     if not given:
         return {}
     texts: Iterable[str] = given
-    if isinstance(given, str):
+    if given == WELL_KNOWN:
+        texts = _listed(
+            (files(__package__) / "trusted_domains.txt").read_text("utf-8").splitlines()
+        )
+    elif isinstance(given, str):
         texts = given.replace(",", " ").split()
         with suppress(OSError, ValueError):
             if "/" in given or Path(given).is_file():
@@ -369,7 +377,12 @@ def _lines_of(path: Path) -> list[str]:
         raise ConfigurationError(
             f"TRUSTED_DOMAINS: {path} cannot be read: {error.strerror}."
         ) from error
-    texts = (line.strip() for line in some)
+    return _listed(some)
+
+
+def _listed(lines: Iterable[str]) -> list[str]:
+    """Return the lines that are neither empty nor comments."""
+    texts = (line.strip() for line in lines)
     return [text for text in texts if text and not text.startswith("#")]
 
 

@@ -5,8 +5,8 @@
     lookup     one lookup: the hosts file, then name servers, by dnspython; never blocks
     addresses  which addresses a crawler may connect to; pure
 
-Keys: `dns:<host>`, the addresses of a host; it expires with its answer. Reasons:
-docs/adr/0009-dns.md.
+Keys: `dns:<host>`, the addresses of a host; it expires with its answer. `{dns:<host>}:lock`, the
+process that looks the host up; it expires after two seconds. Reasons: docs/adr/0009-dns.md.
 
 Entry points: `resolver.Resolver.of(crawler)` for fetches, `resolver.DnsPrefetch` for the
 middleware. Public: nothing.

@@ -2,21 +2,29 @@
 
 The cache is in Redis for the fleet, its recent part in memory, and bounded. An answer is used for
 its TTL, within limits; "no such name" for a minute. While DNS fails, expired answers are used for
-up to a day. A process looks a name up once at a time, and while DNS is down it looks up one name at
-a time. A lookup goes on for the next caller if this one does not wait for it. Names of hosts that
-are fetched from soon are looked up ahead, so that no fetch waits for DNS.
+up to a day. While DNS is down, a process looks up one name at a time. A lookup goes on for the next
+caller if this one does not wait for it. Names of hosts that are fetched from soon are looked up
+ahead, so that no fetch waits for DNS.
+
+A name that no process knows is looked up by one of those that want it. The others wait for its
+answer, in bounded time. The keys in Redis:
+
+dns:<host>         string  addresses, packed; empty while people have it forgotten
+{dns:<host>}:lock  string  token of the process that looks the name up; expires by itself
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeGuard
 
 import msgpack
 
@@ -25,7 +33,8 @@ from crawler.dns import addresses
 from crawler.dns.addresses import is_address, literal
 from crawler.dns.lookup import DnsFailed, Lookup, NoSuchHost
 from crawler.frontier import Frontier
-from crawler.servers.redis.batching import CommandBatcher
+from crawler.servers.redis.batching import Command, CommandBatcher
+from crawler.servers.redis.connection import UNLOCK
 from crawler.servers.redis.errors import RedisAway
 from crawler.servers.redis.invalidation import invalidate
 from crawler.util.backoff import Backoff
@@ -148,10 +157,18 @@ _STALE_S = 86_400.0
 _STALE_HOLD_S = 30.0
 # An answer that is used in the last tenth of its TTL is renewed in the background.
 _RENEW_SHARE = 0.1
+# By more than this an answer in Redis ends later than the one in memory, if it is another one.
+_SAME_S = 1.0
 _PREFETCH_MAX = 64
 _SLOW_MAX = 1000
 # Seconds for which the failure of a slow lookup counts.
 _SLOW_FAILED_S = 60.0
+# Seconds for which a name is locked. Most answers take a hundredth of it. If they take longer, or
+# the process that has the lock dies, another one asks too.
+_LOCK_S = 2.0
+# Seconds between two looks for the answer of another process. After the last one a process asks for
+# itself. They take longer than a lock, so that one process takes over from one that died.
+_LOOKS_S = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.5, 0.5, 0.5, 0.5)
 # While DNS is down, one lookup a second finds out whether it is back.
 _PROBES = Backoff(1.0, 1.0)
 
@@ -165,6 +182,30 @@ class _Record:
     usable_until: float
     renew_at: float
     stale: bool = False
+
+
+@dataclass(slots=True)
+class _Turn:
+    """Turn of this process to look a name up, if it has the lock; and what Redis has by then."""
+
+    host: str
+    token: str
+    is_locked: bool = False
+    shared: _Record | None = None
+
+    @property
+    def key(self) -> str:
+        # In the slot of the answer.
+        return f"{{{_key(self.host)}}}:lock"
+
+    @property
+    def lock(self) -> Command:
+        return ("SET", self.key, self.token, "NX", "PX", round(_LOCK_S * 1000))
+
+    @property
+    def unlock(self) -> Command:
+        """Command that does nothing if the lock expired and belongs to another process by now."""
+        return ("EVAL", UNLOCK, 1, self.key, self.token)
 
 
 class DnsCache:
@@ -305,12 +346,16 @@ class DnsCache:
         local = self._lookup.local(host)
         if local is not None:
             return self._remember(host, self._record(local, self._min_ttl_s))
-        old, now = self._recent.get(host), monotonic()
-        shared = await self._shared(host)
-        if shared is not None and now < shared.renew_at:
-            self._count("dns/hits")
-            return self._remember(host, shared)
-        if not self._breaker.enter(now):
+        async with self._turn(host) as turn:
+            if self._is_news(turn.shared, host):
+                self._count("dns/hits")
+                return self._remember(host, turn.shared)
+            return await self._ask(turn)
+
+    async def _ask(self, turn: _Turn) -> _Record | None:
+        """Ask DNS for a name, and share the answer."""
+        host, shared, old = turn.host, turn.shared, self._recent.get(turn.host)
+        if not self._breaker.enter(monotonic()):
             return self._stale(host, old, shared)
         self._count("dns/misses")
         try:
@@ -337,8 +382,47 @@ class DnsCache:
             ttl_s = min(max(answer.ttl_s, self._min_ttl_s), self._max_ttl_s)
             record = self._record(answer.addresses, ttl_s)
         self._remember(host, record)
-        await self._share(host, record)
+        await self._share(turn, record)
         return record
+
+    @asynccontextmanager
+    async def _turn(self, host: str) -> AsyncIterator[_Turn]:
+        """Read what Redis has of a name. If that is of no use, lock the name or wait for others."""
+        turn = _Turn(host, uuid.uuid4().hex)
+        if self.redis is not None:
+            try:
+                await self._wait_for_turn(turn, CommandBatcher.for_client(self.redis))
+            except RedisAway as error:
+                logger.debug("Cannot read the address of %s from Redis: %s", host, error)
+        try:
+            yield turn
+        finally:
+            if turn.is_locked and self.redis is not None:
+                with suppress(*RedisAway):
+                    await CommandBatcher.for_client(self.redis).ask(turn.unlock)
+
+    async def _wait_for_turn(self, turn: _Turn, redis: CommandBatcher) -> None:
+        read = _read_commands(turn.host)
+        turn.shared = self._as_record(*await redis.ask(*read))
+        # While DNS is down here, one lookup at a time finds out whether it is back.
+        if self._is_news(turn.shared, turn.host) or self._breaker.state != CLOSED:
+            return
+        for look, pause_s in enumerate((*_LOOKS_S, 0.0)):
+            taken, *answer = await redis.ask(turn.lock, *read)
+            turn.is_locked, turn.shared = bool(taken), self._as_record(*answer)
+            is_news = self._is_news(turn.shared, turn.host)
+            if is_news and look:
+                self._count("dns/awaited")
+            if turn.is_locked or is_news:
+                return
+            await asyncio.sleep(pause_s)
+
+    def _is_news(self, shared: _Record | None, host: str) -> TypeGuard[_Record]:
+        """Tell whether the answer in Redis is of use: fresh, and not the one that is renewed."""
+        if shared is None or monotonic() >= shared.fresh_until:
+            return False
+        own = self._recent.get(host)
+        return own is None or own.stale or shared.fresh_until > own.fresh_until + _SAME_S
 
     def _stale(self, host: str, *known: _Record | None) -> _Record | None:
         now = monotonic()
@@ -385,17 +469,12 @@ class DnsCache:
             self._recent.popitem(last=False)
         return record
 
-    async def _shared(self, host: str) -> _Record | None:
-        if self.redis is None:
-            return None
-        try:
-            found = await read(self.redis, host)
-        except RedisAway as error:
-            logger.debug("Cannot read the address of %s from Redis: %s", host, error)
-            return None
+    def _as_record(self, packed: bytes | None, left_ms: int) -> _Record | None:
+        found = _shared_answer(packed, left_ms)
         return None if found is None else self._record(*found)
 
-    async def _share(self, host: str, record: _Record) -> None:
+    async def _share(self, turn: _Turn, record: _Record) -> None:
+        host = turn.host
         if self.redis is None or host in self._outdated:
             return
         # The key lives as long as the answer is usable, so its PTTL shows the age of the answer.
@@ -405,7 +484,9 @@ class DnsCache:
             if left_ms > 0:
                 packed = msgpack.packb(record.addresses)
                 command = ("EVAL", _SHARE, 1, _key(host), packed, left_ms)
-                await CommandBatcher.for_client(self.redis).ask(command)
+                unlock = (turn.unlock,) if turn.is_locked else ()
+                await CommandBatcher.for_client(self.redis).ask(command, *unlock)
+                turn.is_locked = False
         except RedisAway as error:
             logger.debug("Cannot share the address of %s: %s", host, error)
 
@@ -423,8 +504,14 @@ class SharedAnswer(NamedTuple):
 
 async def read(redis: Client, host: str) -> SharedAnswer | None:
     """Return the answer that all processes know; None if there is none."""
-    key = _key(host)
-    packed, left_ms = await CommandBatcher.for_client(redis).ask(("GET", key), ("PTTL", key))
+    return _shared_answer(*await CommandBatcher.for_client(redis).ask(*_read_commands(host)))
+
+
+def _read_commands(host: str) -> tuple[Command, Command]:
+    return ("GET", _key(host)), ("PTTL", _key(host))
+
+
+def _shared_answer(packed: bytes | None, left_ms: int) -> SharedAnswer | None:
     if not packed or left_ms <= 0:
         return None
     found = tuple(msgpack.unpackb(packed))

@@ -2,6 +2,7 @@
 
     handler          the time limit of a fetch, and Scrapy's responses
     client           the connections of a crawl, shared by all schemes, bounded; proxies too
+    direct           requests beside those of the engine, through the same middlewares
     tls              TLS inside a connection, and sessions that are resumed
     request_writer   a request as bytes, its server and its proxy
     response_parser  one response from the bytes of a connection; llhttp reads its head

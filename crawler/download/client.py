@@ -42,7 +42,7 @@ from crawler.download.response_parser import MAX_BETWEEN_BYTES, NoAnswer, Respon
 from crawler.download.tls import TlsLayer, TlsSessions
 from crawler.util.file_limit import Connections, OutOfSockets, is_shortage, limits
 from crawler.util.per_crawler import shared
-from crawler.util.request_meta import CRAWL_DELAY, MAY_FETCH
+from crawler.util.request_meta import BESIDE, CRAWL_DELAY, MAY_FETCH
 
 if TYPE_CHECKING:
     from ssl import SSLContext, SSLSession
@@ -57,6 +57,8 @@ if TYPE_CHECKING:
 
 # Methods whose requests may be sent twice (RFC 9110, 9.2.2).
 _REPEATABLE = frozenset({"GET", "HEAD"})
+# Requests at a time that are sent beside those of the engine.
+_BESIDE_MAX = 32
 # Seconds for the event loop to close connections.
 _CLOSING_S = 0.01
 
@@ -75,6 +77,8 @@ class HttpClient:
         self._bind = _bind_address(settings.get("DOWNLOAD_BIND_ADDRESS"))
         # Fetches at a time. As in Scrapy, 0 is no limit.
         self._in_use = asyncio.Semaphore(settings.getint("CONCURRENT_REQUESTS") or sys.maxsize)
+        # Parts of pages neither take the places of pages nor wait for them.
+        self._beside = asyncio.Semaphore(_BESIDE_MAX)
         self._users = 0
 
     @classmethod
@@ -106,7 +110,7 @@ class HttpClient:
         came, the request is sent once more, on a new connection. Raises one of Scrapy's errors,
         RefusedAddress, Truncated, or what the receiver raises.
         """
-        async with self._in_use:
+        async with self._beside if BESIDE in request.meta else self._in_use:
             written = write(request)
             if written.proxy is not None:
                 # The proxy looks names up, so only an address in the URL can be checked here.

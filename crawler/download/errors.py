@@ -36,6 +36,16 @@ class TooManyDocuments(DownloadCancelledError):
     """Document that is not fetched now: too many wait to be read. Its URL is fetched later."""
 
 
+class RenderingFull(DownloadCancelledError):
+    """Page that is not rendered now: too many wait for a browser, its crawl ends, or this process
+    may have lost its lease. Its URL is fetched later.
+    """
+
+
+class NotRendered(DownloadFailedError):
+    """Browser that crashed, hung or took too much memory while it rendered a page."""
+
+
 class StoppedTooLong(DownloadFailedError):
     """Pause of this process while it connected; another one may own the host by now."""
 
@@ -91,6 +101,12 @@ KINDS = (
         advice="the answer of the host is not HTTP; are the scheme and the port right?",
     ),
     FailureKind("truncated", (ResponseDataLossError,), answered=True),
+    FailureKind(
+        "rendering",
+        (NotRendered,),
+        answered=True,
+        advice="the browser fails on the page; -a render=never fetches it without one",
+    ),
     FailureKind("stood_still", (StoppedTooLong,)),
     FailureKind(
         "proxy",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from scrapy.core.downloader.handlers.base import BaseDownloadHandler
@@ -17,6 +18,7 @@ from crawler.download.receiver import DATALOSS, DownloadLimits, Receiver
 from crawler.download.request_writer import write
 from crawler.download.response_parser import Truncated
 from crawler.util.decompress import is_whole
+from crawler.util.request_meta import FINISH
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
 logger = logging.getLogger(__name__)
+
+# See request_meta.FINISH.
+Finish = Callable[["Request", "Response"], Awaitable["Response"]]
 
 
 class DownloadHandler(BaseDownloadHandler):
@@ -61,7 +66,9 @@ class DownloadHandler(BaseDownloadHandler):
             if not await self._is_whole(receiver):
                 self._check_loss(request, error)
                 receiver.flags += [DATALOSS, f"{DATALOSS}:{error.cause}"]
-        return receiver.response()
+        response = receiver.response()
+        finish: Finish | None = request.meta.get(FINISH)
+        return response if finish is None else await finish(request, response)
 
     async def close(self) -> None:
         await self._client.leave()

@@ -142,6 +142,12 @@ class Receiver:
         self._is_cut = False
 
     @property
+    def _url(self) -> str:
+        # Without the fragment, as in Scrapy's own handlers.
+        url: str = self._request.url.partition("#")[0]
+        return url
+
+    @property
     def content(self) -> bytes:
         """Body so far."""
         parts = self._parts
@@ -202,8 +208,7 @@ class Receiver:
         if self._keeps_exchange:
             self._request.meta[EXCHANGE] = self._exchange(content)
         response = make_response(
-            # Without the fragment, as in Scrapy's own handlers.
-            self._request.url.partition("#")[0],
+            self._url,
             self.headers,
             content,
             status=self.status,
@@ -240,6 +245,7 @@ class Receiver:
             address=str(self.address or ""),
             protocols=tuple(protocols),
             truncated=truncated,
+            url=self._url,
         )
 
     def _check_size(self, size: int, *, expected: bool) -> None:

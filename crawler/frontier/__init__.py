@@ -3,14 +3,15 @@
 Only this package touches the frontier's keys. Each verb is one Lua script (lua/) and one method. A
 script is atomic, and every verb may be repeated after a lost reply.
 
-    frontier    verbs of a crawl: add, claim, release, done, retry, bury, hand_back, beat …; its
-                shards and scripts
+    frontier    verbs of a crawl: add, claim, release, done, retry, bury, hand_back, visit, beat …;
+                its shards and scripts
     outbox      all that a process sends to the frontier: batches for each shard, repeated until
                 Redis acknowledges them, what waits until links are safe, and the way of URLs
                 into it, past a cache of known ones
     sweep       search of the queues for URLs that are wanted sooner: waiting ones to be lifted to
                 better queues, and recrawls to be brought forward
     control     commands of people: pause, options, hosts, single URLs, dead letters
+    event_log   the last events of a crawl, for people
     entry       record of one URL, packed into bytes; pure
     records     arguments and answers of the verbs
     recrawl_counts    counts of pages that are visited again within a budget
@@ -38,9 +39,11 @@ from crawler.frontier.records import (
     HostState,
     Lease,
     Letter,
+    NoVisit,
     OwnerDead,
     Sizes,
     UrlStatus,
+    Visit,
 )
 from crawler.frontier.tuning import Tuning
 
@@ -58,8 +61,10 @@ __all__ = [
     "Kind",
     "Lease",
     "Letter",
+    "NoVisit",
     "OwnerDead",
     "Sizes",
     "Tuning",
     "UrlStatus",
+    "Visit",
 ]

@@ -1,18 +1,20 @@
 """Read and change a crawl while it runs: pause, options, hosts, single URLs, dead letters."""
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Self
 
 from redis.exceptions import OutOfMemoryError
 
 from crawler.dedup.index import ContentIndex
 from crawler.errors import CrawlerError
-from crawler.frontier import keys
+from crawler.frontier import event_log, keys
 from crawler.frontier.entry import DamagedEntry, Entry, decode
+from crawler.frontier.event_log import ORDER, Event
 from crawler.frontier.frontier import (
     Frontier,
     gather_outcomes,
@@ -21,7 +23,17 @@ from crawler.frontier.frontier import (
     shard_time_ms,
 )
 from crawler.frontier.meta import Meta, keep_older_programs_out, read
-from crawler.frontier.records import Added, HostPage, HostState, Letter, Sizes, UrlStatus
+from crawler.frontier.records import (
+    Added,
+    DeadGroups,
+    HostPage,
+    HostState,
+    Letter,
+    Memory,
+    Sizes,
+    UrlStatus,
+    WaitingUrls,
+)
 from crawler.frontier.tuning import Tuning
 from crawler.servers.redis.connection import Client
 from crawler.servers.redis.errors import RedisAway, answered, executed
@@ -35,6 +47,12 @@ _BATCH = 500
 _SEARCH_MAX = 1000
 # Kinds by which a URL may be known: a page, a sitemap.
 _KINDS = ("GET", SITEMAP)
+# Hosts of each shard among which the one that is busy longest is looked for.
+_LAST_DUE = 20
+# Dead letters that are read to group them.
+GROUPED_MAX = 20_000
+# Seconds for which an instance may take to see that it is asked to stop: it asks every two.
+_STOP_S = 600
 # Field of the hash of options that counts the changes; it is no option.
 _VERSION = "version"
 
@@ -106,10 +124,29 @@ class CrawlControl:
     async def pause(self) -> None:
         """Lease nothing until resume(); fetches in flight finish."""
         await self._scripts.run_on(None, "pause", "1")
+        await self.note("paused")
 
     async def resume(self) -> None:
         """Lease URLs again."""
         await self._scripts.run_on(None, "pause", "0")
+        await self.note("resumed")
+
+    async def note(self, text: str) -> None:
+        """Add an order of people to the log of the crawl."""
+        await event_log.note(self._redis, self._crawl, [Event.now(ORDER, text)])
+
+    async def events(self) -> list[Event]:
+        """Return the last events of the crawl, the newest first."""
+        return await event_log.recent(self._redis, self._crawl)
+
+    async def stop(self, owner: str) -> bool:
+        """Ask an instance to stop: fetches in flight finish. False if it is not alive."""
+        about = (await self.instances()).get(owner)
+        if about is None:
+            return False
+        await answered(self._redis.set(keys.stop(self._crawl, owner), "1", ex=_STOP_S))
+        await self.note(f"process {about.get('machine', owner)} {about.get('pid', '')} is to stop")
+        return True
 
     async def sizes_by_shard(self) -> list[Sizes]:
         """Count the URLs in each state, for each shard."""
@@ -126,9 +163,14 @@ class CrawlControl:
         return buckets, first
 
     async def memory_share(self) -> float:
-        """Return the used share of the server's maxmemory; 0 without a limit.
+        """Return the used share of the server's maxmemory; 0 without a limit."""
+        return (await self.memory()).share
 
-        For a cluster it is that of the fullest master among those that answer.
+    async def memory(self) -> Memory:
+        """Return the memory that the server uses, and its maxmemory.
+
+        For a cluster they are sums, and the share is that of the fullest master, among those that
+        answer.
         """
         info = self._redis.info
         if hasattr(self._redis, "get_primaries"):
@@ -138,9 +180,13 @@ class CrawlControl:
         outcomes = await gather_outcomes(calls)
         available = [each for each in outcomes if not isinstance(each, RedisAway)]
         nodes = raise_errors(available or outcomes)
-        return max(
-            (node["used_memory"] / node["maxmemory"] for node in nodes if node["maxmemory"]),
-            default=0.0,
+        return Memory(
+            used_bytes=sum(node["used_memory"] for node in nodes),
+            limit_bytes=sum(node["maxmemory"] for node in nodes),
+            share=max(
+                (node["used_memory"] / node["maxmemory"] for node in nodes if node["maxmemory"]),
+                default=0.0,
+            ),
         )
 
     async def instances(self, *, silence_ms: int = _SILENCE_MS) -> dict[str, dict[str, Any]]:
@@ -171,8 +217,14 @@ class CrawlControl:
         """Change options for the whole fleet; None removes one."""
         removed = [name for name, value in values.items() if value is None]
         changed = {name: value for name, value in values.items() if value is not None}
-        version = (await self.shared_options()).version + 1
-        await self._write_options(removed, changed, version)
+        before = await self.shared_options()
+        await self._write_options(removed, changed, before.version + 1)
+        for name, value in values.items():
+            known = before.values.get(name)
+            if known != value:
+                was = "not set" if known is None else json.dumps(known)
+                now = "as usual" if value is None else json.dumps(value)
+                await self.note(f"{name} is {now} (was {was})")
 
     async def restore_options(self, known: SharedOptions) -> None:
         """Write options again that the server has lost."""
@@ -248,7 +300,20 @@ class CrawlControl:
             pairs += [name, _checked(name, value)]
         shard = self._shard(host)
         now_ms = await shard_time_ms(self._redis, self._tags[shard])
-        return _host_state(await self._scripts.run("host", shard, host, 0, *pairs), now_ms)
+        view = await self._scripts.run("host", shard, host, 0, *pairs)
+        if changes:
+            await self.note(f"host {host}: {_told(changes)}")
+        return _host_state(view, now_ms)
+
+    async def waiting_of(self, host: str, *, limit: int = 10) -> WaitingUrls:
+        """Read what waits for a host in its back queues: sizes, and the first URLs."""
+        found = await self._scripts.run("waiting", self._shard(host), host, limit)
+        entries: list[Entry] = []
+        for _, first in found:
+            for data in first:
+                with suppress(DamagedEntry):
+                    entries.append(decode(data))
+        return WaitingUrls(tuple(int(size) for size, _ in found), entries[:limit])
 
     async def hosts(
         self,
@@ -297,6 +362,14 @@ class CrawlControl:
                 # It is in the heap until its block ends.
                 found["resting"] = max(0, found["resting"] - 1)
         return found
+
+    async def last_due(self) -> HostState | None:
+        """Return a host that is busy for long: of those due last, the one that ends last."""
+        names: list[str] = []
+        for tag in self._tags:
+            found = await self._redis.zrange(keys.host_heap(tag), -_LAST_DUE, -1)
+            names += [name.decode() for name in found]
+        return max(await self._host_states(names), key=lambda host: host.busy_ms, default=None)
 
     async def _next_due(self, offset: int, limit: int) -> HostPage:
         """List the hosts that wait for their turn, from the heaps alone."""
@@ -464,7 +537,29 @@ class CrawlControl:
                 last, taken = await self._scripts.run("requeue", shard, *args)
                 after = last.decode()
                 total += taken
+        chosen = " ".join(filter(None, (reason, host))) or "all"
+        await self.note(f"{total:,} dead letters requeued ({chosen})")
         return total
+
+    async def dead_groups(self, *, host: str = "") -> DeadGroups:
+        """Count the newest dead letters, of one host or of all, by reason and by host."""
+        read, reasons, hosts = 0, dict[str, Counter[str]](), dict[str, Counter[str]]()
+        newest: dict[str, int] = {}
+        complete = True
+        most = GROUPED_MAX // len(self._tags)
+        for shard in range(len(self._tags)):
+            number = 0
+            async for letter in self._newest_letters(shard, "+", ""):
+                if number >= most:
+                    complete = False
+                    break
+                number += 1
+                if host in ("", letter.host):
+                    reasons.setdefault(letter.reason, Counter())[letter.host] += 1
+                    hosts.setdefault(letter.host, Counter())[letter.reason] += 1
+                    newest[letter.reason] = max(newest.get(letter.reason, 0), letter.at_ms)
+            read += number
+        return DeadGroups(read, complete, reasons, hosts, newest)
 
     async def _newest_letters(self, shard: int, end: str, reason: str) -> AsyncIterator[Letter]:
         key, wanted = keys.dead(self._tags[shard]), reason.encode()
@@ -490,6 +585,21 @@ class CrawlControl:
     def group(self, url: str) -> str:
         """Return the host of a canonical URL as the frontier knows it: its politeness group."""
         return host_of(url)[self.urls.group_skip(url) :]
+
+
+def _told(changes: Mapping[str, int | None]) -> str:
+    """Describe changes of a host for the log."""
+    parts = []
+    for name, value in changes.items():
+        if name == "block" and value:
+            last = datetime.max.replace(tzinfo=UTC)
+            until = datetime.fromtimestamp(min(value / 1000, last.timestamp() - 86_400), UTC)
+            parts.append(f"blocked until {until:%Y-%m-%d %H:%M} UTC")
+        elif name == "block":
+            parts.append("not blocked any more")
+        else:
+            parts.append(f"{name} {'as usual' if value in (None, False) else value}")
+    return ", ".join(parts)
 
 
 def _checked(name: str, value: int | None) -> int | str:

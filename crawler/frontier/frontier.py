@@ -30,7 +30,17 @@ from redis.exceptions import NoScriptError, ResponseError
 
 from crawler.frontier import keys, meta
 from crawler.frontier.entry import QUEUES, DamagedEntry, Entry, decode, encode, host_in
-from crawler.frontier.records import RETRY, Added, Beat, Claim, Lease, OwnerDead, Sizes
+from crawler.frontier.records import (
+    RETRY,
+    Added,
+    Beat,
+    Claim,
+    Lease,
+    NoVisit,
+    OwnerDead,
+    Sizes,
+    Visit,
+)
 from crawler.frontier.tuning import Tuning, TypeBudgets, turns, type_turns
 from crawler.servers.redis import checks
 from crawler.servers.redis.connection import Client
@@ -162,7 +172,7 @@ class Frontier:
     async def beat(
         self,
         shards: Collection[int],
-        held: Iterable[Lease] = (),
+        held: Iterable[Lease | Visit] = (),
         about: Mapping[str, Any] | None = None,
         *,
         unsuspected: Container[tuple[int, bytes]] = (),
@@ -171,7 +181,9 @@ class Frontier:
         epochs: Sequence[int] = (),
         now_ms: int = 0,
     ) -> dict[int, Beat | BaseException]:
-        """Report to these shards that this instance is alive, and which leases it holds.
+        """Report to these shards that this instance is alive, and which leases and visits it holds.
+
+        Visits that it does not name are ended: the reply to them was lost.
 
         Returns the answer or the error of each shard. `unsuspected` are keys of leases that are not
         to blame if this instance dies; `new` are shards to register with; `silent_ms` is the time
@@ -201,12 +213,12 @@ class Frontier:
         return dict(zip(shards, await gather_outcomes(map(beat_one, shards)), strict=True))
 
     async def reassert(
-        self, flights: Iterable[Lease], delays_ms: Mapping[str, int], *, now_ms: int = 0
+        self, flights: Iterable[Lease | Visit], delays_ms: Mapping[str, int], *, now_ms: int = 0
     ) -> None:
         """Repeat after a restart of the server which hosts are in flight, and which must wait."""
         by_shard: dict[int, tuple[list[Any], list[Any]]] = defaultdict(lambda: ([], []))
-        for lease in flights:
-            by_shard[lease.shard][0].extend((lease.entry.host, lease.token))
+        for flight in flights:
+            by_shard[flight.shard][0].extend((flight.host, flight.token))
         for host, delay_ms in delays_ms.items():
             by_shard[shard_of(host, self.shards)][1].extend((host, delay_ms))
         args = (now_ms, self.tuning.parallelism, self.owner)
@@ -218,6 +230,10 @@ class Frontier:
     async def leave(self) -> None:
         """Sign off. Leases that are still held come back when this instance is found dead."""
         await self.scripts.run_on(None, "leave", self.owner)
+
+    async def is_asked_to_stop(self) -> bool:
+        """Tell whether people asked this instance to stop, see CrawlControl.stop."""
+        return bool(await self._redis.exists(keys.stop(self.crawl, self.owner)))
 
     async def conclude(
         self, *, silence_ms: int, first_ms: int = 0, now_ms: int = 0
@@ -402,7 +418,7 @@ class Frontier:
 
     # --- URLs out ------------------------------------------------------------------------------
 
-    async def claim(self, n: int, request_id: str, *, shard: int = 0, **limits: int) -> Claim:
+    async def claim(self, n: int, request_id: str, *, shard: int = 0, **limits: Any) -> Claim:
         """Lease up to `n` URLs of a shard. The same request id again returns the same leases.
 
         `limits` are those of `claim_from`.
@@ -415,10 +431,19 @@ class Frontier:
         *,
         max_pages: int = 0,
         host_pages: int = 0,
+        per_minute: float = 0,
+        unused: Mapping[int, int] = MappingProxyType({}),
         now_ms: int = 0,
     ) -> dict[int, Claim]:
-        """Lease URLs of several shards: so many of each, under its request id."""
+        """Lease URLs of several shards: so many of each, under its request id.
+
+        `per_minute` is the rate of the whole crawl, 0 for no limit; on a cluster each shard has an
+        equal part of it. `unused` are leases of each shard that ended without a fetch since the
+        last claim.
+        """
         tuning = self.tuning
+        parts = 1 if self.has_one_server else self.shards
+        interval_ms = 60_000 * parts / per_minute if per_minute else 0
         calls = [
             Call(
                 "claim",
@@ -438,6 +463,9 @@ class Frontier:
                     tuning.grace_ms,
                     tuning.dead_max,
                     tuning.spacing_ms,
+                    interval_ms,
+                    self.scripts.tags[0 if self.has_one_server else shard],
+                    unused.get(shard, 0),
                     *(self._beside(shard) if max_pages else ()),
                 ),
             )
@@ -464,14 +492,35 @@ class Frontier:
         return [tag for number, tag in enumerate(self.scripts.tags) if number != shard]
 
     async def release(
-        self, fetches: Sequence[tuple[Lease, int]], *, usual: bool = True, now_ms: int = 0
+        self, fetches: Sequence[tuple[Lease | Visit, int]], *, usual: bool = True, now_ms: int = 0
     ) -> None:
         """End fetches and free their hosts' slots; each host waits for so many milliseconds.
 
         Only a `usual` delay is remembered as the host's own.
         """
-        items = ((lease, (lease.entry.host, lease.token, delay)) for lease, delay in fetches)
+        items = ((fetch, (fetch.host, fetch.token, delay)) for fetch, delay in fetches)
         await self._settle("release", (now_ms, int(usual)), items)
+
+    async def visit(self, host: str, *, now_ms: int = 0) -> Visit | NoVisit:
+        """Take the slot of a host without a URL of it, if it is free and the host's clock is due.
+
+        Asked again before the visit has ended, as after a lost reply, this returns the same visit.
+        """
+        shard, tuning = shard_of(host, self.shards), self.tuning
+        args = (self.owner, host, now_ms, tuning.parallelism, tuning.spacing_ms, tuning.grace_ms)
+        state, token, wait_ms = await self.scripts.run("visit", shard, *args)
+        if state == b"dead":
+            raise OwnerDead(self.owner)
+        if state == b"ok":
+            return Visit(shard, token, host)
+        return NoVisit(state.decode(), None if int(wait_ms) < 0 else int(wait_ms))
+
+    async def visited(
+        self, visits: Sequence[tuple[Visit, int]], *, usual: bool = True, now_ms: int = 0
+    ) -> None:
+        """End visits, as `release` ends fetches."""
+        items = ((visit, (visit.host, visit.token, delay)) for visit, delay in visits)
+        await self._settle("visited", (self.owner, now_ms, int(usual)), items)
 
     async def done(self, leases: Sequence[tuple[Lease, bool]], *, guarded: bool = False) -> None:
         """Settle leases for good; the flag says whether the URL gave a page.
@@ -508,12 +557,15 @@ class Frontier:
         await self._settle("hand_back", (self.owner, now_ms), items)
 
     async def _settle(
-        self, verb: str, first: tuple[Any, ...], items: Iterable[tuple[Lease, tuple[Any, ...]]]
+        self,
+        verb: str,
+        first: tuple[Any, ...],
+        items: Iterable[tuple[Lease | Visit, tuple[Any, ...]]],
     ) -> None:
         """Run a verb on leases of any shards: `first` are its arguments before those of leases."""
         by_shard: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
-        for lease, args in items:
-            by_shard[lease.shard].append(args)
+        for held, args in items:
+            by_shard[held.shard].append(args)
         await self.scripts.run_all(
             Call(verb, shard, (*first, *chain(*part[start : start + SETTLE_MAX])))
             for shard, part in by_shard.items()

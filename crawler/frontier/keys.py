@@ -52,6 +52,21 @@ def minute(crawl: str, number: int) -> str:
     return f"{{{crawl}}}:minute:{number}"
 
 
+def ten_minutes(crawl: str, number: int) -> str:
+    """Hash: as `minute`, of ten minutes."""
+    return f"{{{crawl}}}:ten_minutes:{number}"
+
+
+def log(crawl: str) -> str:
+    """List: the last events of the crawl, the newest first; writers bound its length."""
+    return f"{{{crawl}}}:log"
+
+
+def stop(crawl: str, owner: str) -> str:
+    """String: there while an instance is asked to stop; it expires."""
+    return f"{{{crawl}}}:stop:{owner}"
+
+
 def _of_shard(tag: str, *, name: str) -> str:
     return f"{tag}:{name}"
 

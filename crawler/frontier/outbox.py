@@ -35,7 +35,7 @@ import numpy as np
 
 from crawler.frontier.entry import Entry, encode
 from crawler.frontier.frontier import Frontier, places_by_shard, raise_errors
-from crawler.frontier.records import PAGE_AGAIN, VISIT_AGAIN, Added, Again, Lease
+from crawler.frontier.records import PAGE_AGAIN, VISIT_AGAIN, Added, Again, Lease, Visit
 from crawler.servers.health import OUTBOX, GaveUp, ServerHealth
 from crawler.servers.redis.errors import RedisAway, RedisFull
 from crawler.util.backoff import Backoff
@@ -62,6 +62,8 @@ class Outbox:
         self._health = health
         # Leases whose settlement Redis has not acknowledged.
         self.unsettled: dict[tuple[int, bytes], Lease] = {}
+        # By host: visits whose end Redis has not acknowledged.
+        self.ending: dict[str, Visit] = {}
         self._lanes = [
             Lane(
                 frontier,
@@ -120,6 +122,11 @@ class Outbox:
         """End a fetch; its host waits for so long, which is its usual delay or not."""
         self._lane(lease.shard).put("release" if usual else "long_release", lease, delay_ms)
 
+    def visited(self, visit: Visit, delay_ms: int, *, usual: bool = True) -> None:
+        """End a visit; its host waits for so long, which is its usual delay or not."""
+        self.ending[visit.host] = visit
+        self._lane(visit.shard).put("visited" if usual else "long_visited", visit, delay_ms)
+
     def done(self, lease: Lease, *, page: bool, again: Again | None = None) -> None:
         """Settle a finished URL, for good or until its recrawl. Call it when its links are in."""
         if again is None:
@@ -172,9 +179,12 @@ class Outbox:
     def _drop(self, shard: int) -> None:
         self._barrier.drop(shard)
 
-    def _forget(self, settled: Iterable[Lease]) -> None:
-        for lease in settled:
-            self.unsettled.pop(lease.key, None)
+    def _forget(self, settled: Iterable[Lease | Visit]) -> None:
+        for each in settled:
+            if isinstance(each, Visit):
+                self.ending.pop(each.host, None)
+            else:
+                self.unsettled.pop(each.key, None)
 
 
 async def _merged(places: list[list[int]], parts: list[asyncio.Future[Added]]) -> Added:
@@ -238,13 +248,25 @@ class SettlementBarrier:
         self._waiting[shard].clear()
 
 
-# Verbs of leases in a flush. A long release has a delay that is not the host's usual one; a
-# recrawl comes back after a page, a revisit after a visit without one.
+# Verbs of leases and visits in a flush. A long release or visit ends with a delay that is not the
+# host's usual one; a recrawl comes back after a page, a revisit after a visit without one.
 Verb = Literal[
-    "release", "long_release", "done", "recrawl", "revisit", "retry", "bury", "hand_back"
+    "release",
+    "long_release",
+    "visited",
+    "long_visited",
+    "done",
+    "recrawl",
+    "revisit",
+    "retry",
+    "bury",
+    "hand_back",
 ]
 _RELEASES: tuple[Verb, ...] = ("release", "long_release")
-_SETTLEMENTS: tuple[Verb, ...] = ("done", "recrawl", "revisit", "retry", "bury", "hand_back")
+_SETTLEMENTS: tuple[Verb, ...] = (
+    *("visited", "long_visited"),
+    *("done", "recrawl", "revisit", "retry", "bury", "hand_back"),
+)
 
 Call = Callable[[], Awaitable[None]]
 
@@ -359,7 +381,7 @@ class Lane:
         shard: int | None,
         pace: Pace,
         *,
-        on_settled: Callable[[Iterable[Lease]], None],
+        on_settled: Callable[[Iterable[Lease | Visit]], None],
         on_flushed: Callable[[], None],
         on_give_up: Callable[[int], None],
     ) -> None:
@@ -377,6 +399,8 @@ class Lane:
         self._calls: dict[Verb, Callable[[list[Any]], Awaitable[None]]] = {
             "release": frontier.release,
             "long_release": partial(frontier.release, usual=False),
+            "visited": frontier.visited,
+            "long_visited": partial(frontier.visited, usual=False),
             "done": partial(frontier.done, guarded=True),
             "recrawl": partial(frontier.retry, kind=PAGE_AGAIN, guarded=True),
             "revisit": partial(frontier.retry, kind=VISIT_AGAIN, guarded=True),
@@ -410,9 +434,9 @@ class Lane:
         self._flush_soon()
         return future
 
-    def put(self, verb: Verb, lease: Lease, *args: Any) -> None:
-        """Send a verb for a lease with the next flush; the arguments are those of Frontier."""
-        self._waiting[verb].append((lease, *args))
+    def put(self, verb: Verb, held: Lease | Visit, *args: Any) -> None:
+        """Send a verb for a lease or visit with the next flush; the arguments are of Frontier."""
+        self._waiting[verb].append((held, *args))
         self._flush_soon()
 
     def repeat_adds(self, held: Sequence[Entry]) -> None:

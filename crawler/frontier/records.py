@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import compress
@@ -30,6 +31,35 @@ class Lease:
 
     def __post_init__(self) -> None:
         self.key = (self.shard, self.token)
+
+    @property
+    def host(self) -> str:
+        return self.entry.host
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """Slot of a host that was taken without a URL of it, until the visit ends or its owner dies."""
+
+    shard: int
+    token: bytes
+    host: str
+
+    @property
+    def key(self) -> tuple[int, bytes]:
+        """Identity of the visit: no lease has the same."""
+        return self.shard, self.token
+
+
+@dataclass(frozen=True, slots=True)
+class NoVisit:
+    """Refusal of a visit, and when to ask again."""
+
+    # "early" (the host's clock is not due), "busy" (its slots are taken), "closed" (people excluded
+    # or blocked it); "paused", "grace", "leap" as in Claim
+    state: str
+    # None if that is not known.
+    wait_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +96,8 @@ class Claim:
 
     leases: list[Lease]
     # "ok", "paused", "grace" (the server restarted), "leap" (its clock leapt, and a beat must find
-    # out whether time has passed), "limit" (no page is left to crawl)
+    # out whether time has passed), "limit" (no page is left to crawl), "paced" (the rate of the
+    # crawl allows none now)
     state: str
     # Milliseconds until the next host is due, None when no host waits.
     wait_ms: int | None
@@ -210,6 +241,12 @@ class HostState:
         return any((*met, *changed))
 
     @property
+    def busy_ms(self) -> int:
+        """Time until the last URL in its back queues may be fetched."""
+        wait_ms = max(0, max(self.clock_ms, self.blocked_until_ms) - self.now_ms)
+        return wait_ms + max(0, self.waiting - 1) * self.delay_ms if self.waiting else 0
+
+    @property
     def state(self) -> str:
         """State in one word, see control.STATES."""
         if self.excluded:
@@ -232,6 +269,39 @@ class HostPage:
     total: int
     # False if there are more hosts than one list reads.
     complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingUrls:
+    """URLs that wait in the back queues of a host."""
+
+    # By queue; gaps count.
+    sizes: tuple[int, ...]
+    # The next of each queue.
+    first: list[Entry]
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Memory of Redis in bytes; the limit and the share of it are 0 without a limit."""
+
+    used_bytes: int
+    limit_bytes: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class DeadGroups:
+    """Dead letters, counted."""
+
+    # Number of letters that were read, and whether these are all.
+    read: int
+    complete: bool
+    # Reason -> host -> letters, and the other way round.
+    reasons: dict[str, Counter[str]]
+    hosts: dict[str, Counter[str]]
+    # Reason -> time of its newest letter.
+    newest_ms: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)

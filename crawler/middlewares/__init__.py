@@ -8,6 +8,7 @@ In the order in which a request meets them:
     robots         robots.txt (robots/)
     conditional    If-None-Match and If-Modified-Since for pages that are known
     ip_delay       hosts that share an address (politeness/ip_clock.py)
+    rendering      pages that need a browser (rendering/)
     politeness     the end of a fetch, and how long its host is left alone (politeness/)
     redirects      targets go through the frontier
     scrapy_twins   HttpAuth and Offsite: Scrapy's own, only for crawls that need them

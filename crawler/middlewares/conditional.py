@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from crawler.frontier import Lease
 
 
-_HEADERS = {"etag": "If-None-Match", "last_modified": "If-Modified-Since"}
+HEADERS = {"etag": "If-None-Match", "last_modified": "If-Modified-Since"}
 
 
 class Conditional:
@@ -28,7 +28,7 @@ class Conditional:
         lease: Lease | None = request.meta.get(LEASE)
         if lease is None or not lease.entry.tail:
             return
-        for key, header in _HEADERS.items():
+        for key, header in HEADERS.items():
             value = lease.entry.tail.get(key)
             if value and header not in request.headers:
                 request.headers[header] = value
@@ -36,7 +36,7 @@ class Conditional:
     def process_response(self, request: Request, response: Response) -> Response:
         if response.status != 304 or request.meta.get(LEASE) is None:
             return response
-        if not any(header in request.headers for header in _HEADERS.values()):
+        if not any(header in request.headers for header in HEADERS.values()):
             # The request was unconditional: there is no earlier page to fall back on.
             return response
         return response.replace(flags=[*response.flags, NOT_MODIFIED])

@@ -15,7 +15,7 @@ from crawler.politeness.host_delays import Fetch, HostDelays, retry_after_s
 from crawler.scheduler import Scheduler
 from crawler.scheduling.options import CrawlOptions
 from crawler.util.file_limit import OutOfSockets
-from crawler.util.request_meta import CRAWL_DELAY, LEASE, MAY_FETCH
+from crawler.util.request_meta import CRAWL_DELAY, FETCH, FETCH_STARTED, LEASE, MAY_FETCH
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from crawler.frontier import Lease
 
 logger = logging.getLogger(__name__)
-
-_STARTED = "fetch_started"
 
 
 class PolitenessMiddleware:
@@ -66,7 +64,7 @@ class PolitenessMiddleware:
             request.meta[MAY_FETCH] = partial(leases.may_fetch, lease)
             if lease.entry.attempts == 0 and self._scheduler.recrawls.was_visited(lease.entry):
                 self._scheduler.count("recrawls/begun")
-        request.meta[_STARTED] = monotonic()
+        request.meta[FETCH_STARTED] = monotonic()
         return None
 
     async def process_response(self, request: Request, response: Response) -> Response:
@@ -81,9 +79,10 @@ class PolitenessMiddleware:
     async def process_exception(self, request: Request, exception: Exception) -> None:
         if isinstance(exception, OutOfSockets):
             # The host was not contacted: its lease is handed back as it is.
-            request.meta.pop(_STARTED, None)
+            request.meta.pop(FETCH_STARTED, None)
             return
-        answered = failure_of(exception).answered
+        # The host has answered if only what was to be made of its response failed.
+        answered = FETCH in request.meta or failure_of(exception).answered
         lease = await self._release(request, None, unanswered=answered is False)
         if lease is not None and answered:
             await self._host_delays.answered(lease.entry.host)
@@ -96,12 +95,13 @@ class PolitenessMiddleware:
         retry_after: float | None = None,
         unanswered: bool = False,
     ) -> Lease | None:
-        started = request.meta.pop(_STARTED, None)
+        started = request.meta.pop(FETCH_STARTED, None)
         lease: Lease | None = request.meta.get(LEASE)
         if lease is None or started is None:
             # No lease, or a middleware ended the request before it was fetched.
             return None
-        fetch = Fetch(monotonic() - started, status, retry_after)
+        # What was made of the response is not the host's time. Its clock starts now all the same.
+        fetch = request.meta.pop(FETCH, None) or Fetch(monotonic() - started, status, retry_after)
         self._observe(fetch.duration_s)
         request.meta["fetch_ms"] = round(fetch.duration_s * 1000)
         delay = await self._host_delays.after(

@@ -310,6 +310,12 @@ class HostHealth:
             return None
 
 
+async def counted(redis: Redis, host: str) -> tuple[int, int]:
+    """Return the overloads of a host that still count, and its failures in a row."""
+    found = [await redis.get(_key(kind, host)) for kind in (OVERLOAD, FAILURES)]
+    return int(found[0] or 0), int(found[1] or 0)
+
+
 def _key(kind: str, host: str) -> str:
     return f"health:{kind}:{host}"
 

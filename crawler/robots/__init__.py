@@ -1,7 +1,8 @@
 """robots.txt after RFC 9309: rules, cache, fetches, and the decision about each URL.
 
     gate     `RobotsGate.check(url, lease)` gives Allowed, PutOff or Denied; it fetches files, and
-             keeps rules in Redis for the fleet, the recent ones in memory; locks on files
+             keeps rules in Redis for the fleet, the recent ones in memory; locks on files. The same
+             for parts of pages: `check_part(url)`, `fetch_rules(url, visitor)`
     records  the files in Redis: store, read, forget
     rules    interprets an answer, parses its rules; pure
 

@@ -1,13 +1,16 @@
 """Decide by robots.txt whether a URL may be fetched now, and fetch the file.
 
 The rules of an authority are looked up in memory, then in Redis, then fetched. A lock in Redis lets
-one process at a time fetch a file. Two kinds of requests differ in what happens meanwhile:
+one process at a time fetch a file. Three kinds of requests differ in what happens meanwhile:
 
 - A request with a lease never waits while it holds the slot of its host: it is put off, and the
   frontier gives the URL out again. It fetches the file if that is unknown, and shortly before the
   rules expire. The fetch is a contact with the host, so the page follows only after a delay.
 - A direct request has no lease, as those of media pipelines. It cannot be put off, so it waits for
   a file that is being fetched, and is denied if there are no rules.
+- A part of a page is decided about without a contact. If the rules are unknown, the page visits the
+  host (scheduling/visits.py), fetches the file, and waits itself until the host may be contacted
+  again.
 
 A missing answer is never taken for a permission. The cache is bounded. records.py has the records
 in Redis; the other key:
@@ -29,11 +32,10 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import InitVar, dataclass, field, replace
 from functools import lru_cache, partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 from urllib.parse import urljoin, urlsplit
 
-from scrapy import Request, signals
-from scrapy.core.downloader import Downloader
+from scrapy import Request
 from scrapy.exceptions import DownloadCancelledError
 from scrapy.http import Headers, Response
 from scrapy.settings import default_settings
@@ -42,6 +44,7 @@ from w3lib.url import safe_url_string
 from crawler import config
 from crawler import settings as ours
 from crawler.config.values import fill, setting, value
+from crawler.download.direct import DirectDownloads
 from crawler.errors import ConfigurationError
 from crawler.politeness.host_delays import Fetch, HostDelays, retry_after_s
 from crawler.politeness.ip_clock import IpClock
@@ -66,7 +69,7 @@ from crawler.robots.rules import (
 from crawler.servers.redis.batching import Command, CommandBatcher
 from crawler.servers.redis.connection import LOCK_ON, UNLOCK
 from crawler.servers.redis.errors import RedisAway
-from crawler.urls import DEFAULT, Rejected, authority_of, written_url
+from crawler.urls import DEFAULT, Rejected, Spelling, authority_of, written_url
 from crawler.urls.canonical import leads_nowhere
 from crawler.util.backoff import Backoff
 from crawler.util.file_limit import OutOfSockets
@@ -88,6 +91,8 @@ _LOCKED_DELAY_MS = 1000
 _POLL_S = 0.5
 # Larger files are evaluated in a thread: 500 KB of rules take up to 200 ms a URL.
 _INLINE_BYTES = 32 * 1024
+# Characters of a URL in messages.
+_SHOWN = 200
 
 
 # Not frozen: one is made for each page, and that would take twice as long.
@@ -115,6 +120,37 @@ class Denied:
 
     text: str
     cached: CachedRules | None = None
+
+
+class Visitor(Protocol):
+    """Visitor of a host (its politeness group), whose slot it has."""
+
+    @property
+    def host(self) -> str: ...
+
+    def may_fetch(self) -> bool: ...
+
+    def fetched(
+        self, fetch: Fetch, crawl_delay_s: float = 0.0, answered: bool | None = None
+    ) -> None: ...
+
+
+@dataclass(slots=True)
+class _Holder:
+    """Holder of the slot of a host, who may fetch its robots.txt: a lease, or a visitor."""
+
+    host: str
+    may_fetch: Callable[[], bool]
+    proxy: str = ""
+    is_visitor: bool = False
+    # Of the file, if there was one.
+    fetch: Fetch | None = None
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """Meta of the request for the file."""
+        meta: dict[str, Any] = {"download_slot": self.host, MAY_FETCH: self.may_fetch}
+        return {**meta, "proxy": self.proxy} if self.proxy else meta
 
 
 @dataclass(slots=True)
@@ -167,7 +203,7 @@ class RobotsGate:
         # URLs that are put off wait for long: Redis knows whether the file was forgotten.
         if cached is None or monotonic() >= cached.refresh_from or self._puts_off(cached):
             try:
-                found = await self._find(authority, lease)
+                found = await self._find(authority, self._holder_of(lease))
             except RedisAway as error:
                 logger.debug("The robots.txt rules for %s cannot be looked up: %s", url, error)
                 nothing = Fetch(duration_s=0.0, status=None)
@@ -180,7 +216,7 @@ class RobotsGate:
             self.count("robots/crawl_delay_too_long" if is_known else "robots/deferred")
             return PutOff(_until_expiry_ms(cached))
         self.count("robots/cached")
-        return await self._evaluate(cached, url)
+        return self._counted(await self._evaluate(cached, url))
 
     def _puts_off(self, cached: CachedRules) -> bool:
         """Tell whether all URLs wait until the file expires."""
@@ -188,6 +224,59 @@ class RobotsGate:
             return True
         # Coming more often than asked would be impolite, coming that rarely is useless.
         return cached.rules.crawl_delay_s > self.crawl_delay_max_s
+
+    def _holder_of(self, lease: Lease) -> _Holder:
+        proxy = lease.entry.tail.get("meta", {}).get("proxy") or ""
+        return _Holder(lease.entry.host, partial(self.may_fetch, lease), proxy)
+
+    async def check_part(self, url: str) -> Allowed | Denied | None:
+        """Decide about the URL of a part of a page, without a contact; None: its rules are unknown.
+
+        Any text will do, as pages have it. Nothing is counted: figures are about URLs of the crawl.
+        """
+        spelling = DEFAULT.spelling(url)
+        if isinstance(spelling, Rejected):
+            return Denied(f"{url[:_SHOWN]!r} is not fetched: {spelling.reason}")
+        written, authority = _spelled(spelling)
+        try:
+            cached = self.cache.recent(authority) or await self.cache.find(authority)
+        except RedisAway as error:
+            return _no_lookup(authority, error)
+        if cached is None:
+            return None
+        if isinstance(cached.rules, RobotsRules) and self._puts_off(cached):
+            return Denied(
+                f"robots.txt of {authority} asks for a delay of {cached.rules.crawl_delay_s:g} s, "
+                "longer than CRAWL_DELAY_MAX",
+                cached,
+            )
+        return await self._decide(authority, cached, written)
+
+    async def fetch_rules(self, url: str, visitor: Visitor, proxy: str = "") -> float | None:
+        """Fetch the rules for a part of a page, as a visitor of its host, who is told of the fetch.
+
+        Returns the seconds until the host may be contacted again: then `check_part` knows the
+        rules. None if there are no rules now. Raises what `check` raises.
+        """
+        spelling = DEFAULT.spelling(url)
+        if isinstance(spelling, Rejected):
+            return None
+        _, authority = _spelled(spelling)
+        holder = _Holder(visitor.host, visitor.may_fetch, proxy, is_visitor=True)
+        with suppress(*RedisAway):
+            await self._find(authority, holder)
+        # Also what Redis did not take.
+        cached = self.cache.recent(authority)
+        rules = cached.rules if cached is not None else None
+        crawl_delay_s = rules.crawl_delay_s if isinstance(rules, RobotsRules) else 0.0
+        if (fetch := holder.fetch) is not None:
+            visitor.fetched(fetch, crawl_delay_s, True if fetch.status is not None else None)
+        if not isinstance(rules, RobotsRules):
+            return None
+        if fetch is None:
+            return 0.0
+        delay = await self.host_delays.after(visitor.host, fetch, crawl_delay_s=crawl_delay_s)
+        return delay.ms / 1000
 
     async def _check_direct(self, url: str) -> Allowed | Denied:
         parts, spelling = urlsplit(url), DEFAULT.spelling(url)
@@ -197,18 +286,20 @@ class RobotsGate:
             # The frontier takes no such URL, for example one with a password. The rules apply.
             written, authority = url, f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         else:
-            # Without dot segments, which could hide from the rules what the server sees.
-            written, authority = written_url(*spelling), authority_of(spelling[0])
+            written, authority = _spelled(spelling)
         cached = self.cache.recent(authority)
         try:
             if cached is None:
                 cached = await self._wait_for_rules(authority)
         except RedisAway as error:
-            return Denied(f"The robots.txt rules of {authority} cannot be looked up: {error}")
+            return _no_lookup(authority, error)
+        return self._counted(await self._decide(authority, cached, written))
+
+    async def _decide(self, authority: str, cached: CachedRules, url: str) -> Allowed | Denied:
+        """Decide about the URL of a request that cannot be put off."""
         if isinstance(cached.rules, Unreachable):
-            self.count("robots/denied")
             return Denied(f"No robots.txt rules from {authority} ({cached.rules.reason})")
-        return await self._evaluate(cached, written)
+        return await self._evaluate(cached, url)
 
     async def _evaluate(self, cached: CachedRules, url: str) -> Allowed | Denied:
         rules = cached.rules
@@ -219,8 +310,12 @@ class RobotsGate:
             allowed = await asyncio.to_thread(rules.allows, url)
         if allowed:
             return Allowed(cached, rules.crawl_delay_s, rules.usage(url))
-        self.count("robots/denied")
         return Denied(f"robots.txt forbids {url}", cached)
+
+    def _counted(self, decision: Allowed | Denied) -> Allowed | Denied:
+        if isinstance(decision, Denied):
+            self.count("robots/denied")
+        return decision
 
     # --- finding rules -------------------------------------------------------------------------
 
@@ -241,40 +336,39 @@ class RobotsGate:
         # It continues for others if this request is cancelled.
         return await asyncio.shield(task)
 
-    async def _find(self, authority: str, lease: Lease | None) -> CachedRules | PutOff:
+    async def _find(self, authority: str, holder: _Holder | None) -> CachedRules | PutOff:
         """Lock the file, then take its rules from Redis or fetch them."""
         async with self.cache.locked(authority) as lock:
             cached = lock.found
+            has_lease = holder is not None and not holder.is_visitor
             if not lock.is_held:
                 if cached is None:
-                    if lease is not None:
+                    if has_lease:
                         self.count("robots/deferred")
                     return PutOff(_LOCKED_DELAY_MS)
                 return cached
-            if cached is not None and (lease is None or monotonic() < cached.refresh_from):
+            if cached is not None and (not has_lease or monotonic() < cached.refresh_from):
                 return cached
-            if lease is None:
+            if holder is None:
                 return await self._fetch(lock, None)
             host = urlsplit(authority).hostname or ""
-            delay_ms = await self.ip_clock.wait_ms(host, lease.entry.host)
+            delay_ms = await self.ip_clock.wait_ms(host, holder.host)
             if delay_ms and cached is not None:
                 return cached
-            if delay_ms or not self.may_fetch(lease):
+            if delay_ms or not holder.may_fetch():
                 return PutOff(delay_ms)
-            return await self._fetch(lock, lease)
+            return await self._fetch(lock, holder)
 
-    async def _fetch(self, lock: RobotsLock, lease: Lease | None) -> CachedRules | PutOff:
+    async def _fetch(self, lock: RobotsLock, holder: _Holder | None) -> CachedRules | PutOff:
         """Fetch the file and store its rules. The page of a lease follows only without a delay."""
-        meta: dict[str, Any] = {}
-        if lease is not None:
-            meta["download_slot"] = lease.entry.host
-            meta[MAY_FETCH] = partial(self.may_fetch, lease)
-            if proxy := lease.entry.tail.get("meta", {}).get("proxy"):
-                meta["proxy"] = proxy
+        meta = holder.meta if holder is not None else {}
         started = monotonic()
         answer = await self.fetcher.fetch(lock.authority, meta, partial(self.cache.extend, lock))
-        ended = Fetch(duration_s=monotonic() - started, status=answer.status)
-        if lease is not None and answer.status is None and not self.may_fetch(lease):
+        asked_s = retry_after_s(answer.headers.get("Retry-After"))
+        ended = Fetch(monotonic() - started, answer.status, asked_s)
+        if holder is not None:
+            holder.fetch = ended
+        if holder is not None and answer.status is None and not holder.may_fetch():
             # This process was stopped meanwhile; that says nothing about the host.
             return PutOff(0)
         self.count("robots/fetched")
@@ -285,7 +379,7 @@ class RobotsGate:
             content = content_of(answer.status, answer.body)
         if isinstance(content, Unreachable):
             self.count("robots/unreachable")
-            at_least_s = retry_after_s(answer.headers.get("Retry-After")) or 0.0
+            at_least_s = asked_s or 0.0
             # Rules that were to be refreshed stay valid until they expire, or are forgotten.
             if lock.found is not None and lock.found.left_s > 0:
                 cached = lock.found
@@ -300,11 +394,11 @@ class RobotsGate:
                 cache_control=answer.headers.get("Cache-Control"),
                 lock=lock,
             )
-        if lease is None:
+        if holder is None or holder.is_visitor:
             return cached or PutOff(0)
         if cached is None:
             # The file was forgotten meanwhile: this may be the old one. It was a contact, though.
-            return PutOff((await self.host_delays.after(lease.entry.host, ended)).ms)
+            return PutOff((await self.host_delays.after(holder.host, ended)).ms)
         if isinstance(cached.rules, Unreachable):
             logger.info(
                 "No robots.txt rules from %s (%s): its URLs wait %.0f s",
@@ -312,9 +406,21 @@ class RobotsGate:
             )
             return PutOff(_until_expiry_ms(cached))
         delay = await self.host_delays.after(
-            lease.entry.host, ended, crawl_delay_s=cached.rules.crawl_delay_s
+            holder.host, ended, crawl_delay_s=cached.rules.crawl_delay_s
         )
         return PutOff(delay.ms) if delay.ms else cached
+
+
+def _spelled(spelling: Spelling) -> tuple[str, str]:
+    """Return a URL as the rules see it, and its authority.
+
+    It has no dot segments, which could hide from the rules what the server sees.
+    """
+    return written_url(*spelling), authority_of(spelling[0])
+
+
+def _no_lookup(authority: str, error: BaseException) -> Denied:
+    return Denied(f"The robots.txt rules of {authority} cannot be looked up: {error}")
 
 
 def _until_expiry_ms(cached: CachedRules) -> int:
@@ -349,16 +455,10 @@ class RobotsFetcher:
 
     def __init__(self, crawler: Crawler, archive: Archive = lambda _response: None) -> None:
         settings = crawler.settings
-        self._crawler = crawler
+        self._downloads = DirectDownloads(crawler)
         self._archive = archive
         # Limited even where pages have no limit (0): all URLs of the host wait for the file.
         self._timeout_s = min(_TIMEOUT_S, settings.getfloat("DOWNLOAD_TIMEOUT") or _TIMEOUT_S)
-        # Whether Scrapy's downloader delays requests to a host.
-        self._is_paced = (
-            settings.getbool("AUTOTHROTTLE_ENABLED")
-            or settings.getfloat("DOWNLOAD_DELAY") > 0
-            or bool(settings.getdict("DOWNLOAD_SLOTS"))
-        )
 
     async def fetch(
         self, authority: str, meta: dict[str, Any], before_redirect: Callable[[], Awaitable[None]]
@@ -388,7 +488,7 @@ class RobotsFetcher:
             if hop:
                 await before_redirect()
             try:
-                response = await self._download(request)
+                response = await self._downloads.download(request)
                 await self._archived(response)
             except Exception as error:
                 if hop == 0 and isinstance(error, DownloadCancelledError | OutOfSockets):
@@ -411,40 +511,6 @@ class RobotsFetcher:
             # Its error is logged; only NotStored, at the end of the crawl, is not.
             stored.add_done_callback(lambda done: done.cancelled() or done.exception())
             await asyncio.wait({stored}, timeout=_ARCHIVE_S)
-
-    async def _download(self, request: Request) -> Response:
-        """Send a request through all middlewares, but not through the engine.
-
-        The page that waits for the rules already has a place in the engine and in the downloader:
-        another one would cost twice the room and two tasks.
-        """
-        engine = self._crawler.engine
-        assert engine is not None
-        downloader = engine.downloader
-        if self._is_paced or type(downloader) is not Downloader:
-            return await engine.download_async(request)
-        found: Request | Response = request
-        while isinstance(found, Request):
-            request = found
-            found = await downloader.middleware.download_async(self._fetch, request)
-        found.request = found.request or request
-        logger.debug("Crawled (%d) %s", found.status, request)
-        self._send(signals.response_received, response=found, request=found.request)
-        return found
-
-    async def _fetch(self, request: Request) -> Response:
-        assert self._crawler.engine is not None
-        self._send(signals.request_reached_downloader, request=request)
-        try:
-            handlers = self._crawler.engine.downloader.handlers
-            response = await handlers.download_request_async(request)
-            self._send(signals.response_downloaded, response=response, request=request)
-            return response
-        finally:
-            self._send(signals.request_left_downloader, request=request)
-
-    def _send(self, signal: object, **named: Any) -> None:
-        self._crawler.signals.send_catch_log(signal, spider=self._crawler.spider, **named)
 
 
 def _target(url: str, location: bytes) -> str | None:
@@ -594,6 +660,14 @@ class RobotsCache:
                 self._recent_bytes -= dropped.memory_bytes
                 # For requests that have them at hand.
                 dropped.until = -math.inf
+
+    async def find(self, authority: str) -> CachedRules | None:
+        """Return the valid rules in Redis, or None, without a lock on the file."""
+        forgotten = self._forgotten
+        packed, left_ms = await self._commands.ask(*read_commands(authority))
+        if mark_of(packed):
+            self.forget(authority)
+        return await self._read(authority, unpacked(packed, left_ms), forgotten)
 
     @asynccontextmanager
     async def locked(self, authority: str) -> AsyncIterator[RobotsLock]:

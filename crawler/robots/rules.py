@@ -108,11 +108,7 @@ class RobotsRules:
         parser would take "craw" for "crawler", and would not know "crawler/2.0". The tokens of the
         standard have letters, "-" and "_" only; those of crawlers have digits and dots too.
         """
-        token = _TOKEN.match(line[1])
-        names = {product_token(line[1]).lower(), token[0].lower() if token is not None else ""}
-        if token is not None and token[0] == _EVERYBODYS:
-            return f"User-agent: {_EVERYBODYS}"
-        return f"User-agent: {_OURS if self._name in names - {''} else _NOBODYS}"
+        return f"User-agent: {_group_name(line[1], self._name)}"
 
     def allows(self, url: str) -> bool:
         """Tell whether the rules allow this URL."""
@@ -132,6 +128,58 @@ class RobotsRules:
             longest[line.kind] = max(longest.get(line.kind, 0), len(line.path))
         said = [line.text for line in matching if len(line.path) == longest[line.kind]]
         return said[:MAX_STATEMENTS]
+
+
+def _group_name(given: str, name: str) -> str:
+    """Return whether a group is ours, everybody's or nobody's, by what its user-agent line has."""
+    token = _TOKEN.match(given)
+    names = {product_token(given).lower(), token[0].lower() if token is not None else ""}
+    if token is not None and token[0] == _EVERYBODYS:
+        return _EVERYBODYS
+    return _OURS if name in names - {""} else _NOBODYS
+
+
+class RobotsLine(NamedTuple):
+    """Line of a robots.txt, with its number from 1."""
+
+    number: int
+    text: str
+
+
+def lines_for(body: bytes, user_agent: str) -> list[RobotsLine]:
+    """Return the lines that apply to a product token: of its groups, else of everybody's."""
+    by_name: dict[str, list[RobotsLine]] = {}
+    names: set[str] = set()
+    is_among_agents = False
+    for number, text in enumerate(text_of(body).split("\n"), start=1):
+        agent, group_line = _USER_AGENT.match(text), _GROUP_LINE.match(text)
+        if agent is not None:
+            name = _group_name(agent[1], user_agent.lower())
+            names = {*names, name} if is_among_agents else {name}
+        if agent is not None or group_line is not None:
+            is_among_agents = agent is not None
+        if text.strip() and not text.lstrip().startswith("#"):
+            for name in names:
+                by_name.setdefault(name, []).append(RobotsLine(number, text.strip()))
+    return by_name.get(_OURS, by_name.get(_EVERYBODYS, []))
+
+
+_RULE = re.compile(r"\s*(a|d)[a-z]*l{1,2}ow\s*:?\s*([^\s#]*)", re.IGNORECASE)
+
+
+def deciding_line(lines: Sequence[RobotsLine], url: str) -> RobotsLine | None:
+    """Return the rule that decides about a URL: the longest that matches, of equals that allows."""
+    found: tuple[int, bool, RobotsLine] | None = None
+    for line in lines:
+        rule = _RULE.match(line.text)
+        if rule is None or not rule[2]:
+            continue
+        # The parser itself compares, so that both agree on escapes and wildcards.
+        alone = Protego.parse(f"User-agent: *\nDisallow: {rule[2]}\n")
+        weight = (len(rule[2]), rule[1].lower() == "a", line)
+        if not alone.can_fetch(url, _OURS) and (found is None or weight[:2] > found[:2]):
+            found = weight
+    return None if found is None else found[2]
 
 
 def content_of(status: int, body: bytes) -> bytes | ForbiddenFile | Unreachable:

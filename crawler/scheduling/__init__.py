@@ -2,6 +2,7 @@
 
     lease_pool     leases of this process: claim, fetch, settle; `put_off` and `settle_after`; when
                    the crawl is over
+    visits         slots of other hosts, for the parts of pages that are rendered
     heartbeat      keeps this process known to the fleet, and takes over from dead ones
     intake         URLs from outside the frontier: pushed to Redis, or spilled
     kafka_seeds    seeds from topics of Kafka; offsets are committed when Redis has them

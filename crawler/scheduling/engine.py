@@ -43,6 +43,7 @@ class Engine:
             raise ConfigurationError(f"CONCURRENT_REQUESTS is {concurrency}; set it to 1 or more.")
         self._crawler = crawler
         self._concurrency = concurrency
+        self._total = crawler.settings.getint("CONCURRENT_REQUESTS")
         # After a shortage of file descriptors: the fetches that ran then, less a few, and when.
         self._fewer: tuple[int, float] | None = None
         self._fewer_logged_at = -math.inf
@@ -55,7 +56,9 @@ class Engine:
         scraper_slot = engine.scraper.slot
         if scraper_slot is None or scraper_slot.needs_backout() or engine.paused:
             return 0
-        return self._fetches_max() - len(engine.downloader.active)
+        downloader = engine.downloader
+        idle = downloader.total_concurrency - self._total
+        return self._fetches_max() + idle - len(downloader.active)
 
     def run_fewer(self, error: Exception) -> None:
         """Start no fetch for a moment, then fewer: there was no file descriptor for one."""
@@ -188,6 +191,23 @@ class Engine:
             yield
         finally:
             slot.active_size += size
+
+    @staticmethod
+    @contextmanager
+    def not_fetching(crawler: Crawler) -> Iterator[None]:
+        """Let another fetch start: a request that is with the downloader fetches nothing.
+
+        Whoever calls this bounds the number of such requests.
+        """
+        downloader: Any = crawler.engine.downloader
+        downloader.total_concurrency += 1
+        slot = crawler.engine._slot  # noqa: SLF001
+        if slot is not None:
+            slot.nextcall.schedule()
+        try:
+            yield
+        finally:
+            downloader.total_concurrency -= 1
 
     def _slot(self) -> Any:
         slot = self._crawler.engine._slot  # noqa: SLF001

@@ -18,7 +18,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
 
 from crawler.config.values import fill, setting, value
-from crawler.frontier import Beat, Entry, Frontier, Lease, OwnerDead
+from crawler.frontier import Beat, Entry, Frontier, Lease, OwnerDead, Visit
 from crawler.frontier.frontier import raise_errors
 from crawler.frontier.outbox import KEPT_S
 from crawler.scheduling.lease_pool import LeasePool
@@ -92,13 +92,13 @@ class Heartbeat:
         # Shards that did not answer to the last beat.
         self._missed: set[int] = set()
         # After a new start: shards that do not know the new name of this process yet, the leases
-        # that it held under its old name, and those of them that were being fetched.
+        # that it held under its old name, and those of them, and visits, that occupied a host.
         self._new_to: set[int] = set()
         self._dropped: list[Lease] = []
-        self._dropped_flights: list[Lease] = []
+        self._dropped_flights: list[Lease | Visit] = []
         self._turn = 0
-        # Leases in flight that were repeated to a restarted server, until that surely worked.
-        self._repeated: dict[tuple[int, bytes], Lease] = {}
+        # Leases and visits that were repeated to a restarted server, until that surely worked.
+        self._repeated: dict[tuple[int, bytes], Lease | Visit] = {}
         self._task: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
@@ -182,8 +182,9 @@ class Heartbeat:
 
     async def _beat_some(self, shards: Collection[int]) -> dict[int, Beat | BaseException]:
         pool, began = self._leases, monotonic()
+        known: list[Lease | Visit] = [*pool.known_leases, *pool.known_visits]
         found = await self._frontier.beat(
-            *(shards, pool.known_leases, self._about()),
+            *(shards, known, self._about()),
             unsuspected=pool.unsuspected,
             new=self._new_to,
             silent_ms={n: round((began - self._answered_s[n]) * 1000) for n in shards},
@@ -251,14 +252,14 @@ class Heartbeat:
         released = pool.recent_releases.left(shard)
         # A host whose release was lost would stay occupied forever.
         await frontier.release(released, usual=False)
-        delays = {lease.entry.host: left_ms for lease, left_ms in released}
+        delays = {lease.host: left_ms for lease, left_ms in released}
         if shard in self._new_to:
             # Fetches under the old name of this process: nobody would release their hosts.
             ttl_ms = round(self._pulse.lease_ttl_s * 1000)
             flights = (each for each in self._dropped_flights if each.shard == shard)
-            delays |= {each.entry.host: ttl_ms for each in flights}
-        flying = [lease for lease in pool.in_flight if lease.shard == shard]
-        self._repeated |= {lease.key: lease for lease in flying}
+            delays |= {each.host: ttl_ms for each in flights}
+        flying = [each for each in pool.in_flight if each.shard == shard]
+        self._repeated |= {each.key: each for each in flying}
         await frontier.reassert(flying, delays)
         await self._free_overtaken(shard)
 
@@ -267,12 +268,12 @@ class Heartbeat:
 
         Their release may have come before the repetition, which occupied the host again.
         """
-        flying = {lease.key for lease in self._leases.in_flight}
+        flying = {each.key for each in self._leases.in_flight}
         released = self._leases.recent_releases.left(shard)
         left = {lease.key: left_ms for lease, left_ms in released}
-        repeated = {key: lease for key, lease in self._repeated.items() if lease.shard == shard}
+        repeated = {key: each for key, each in self._repeated.items() if each.shard == shard}
         # Those without a delay were handed back unfetched.
-        ended = [(lease, left.get(key, 0)) for key, lease in repeated.items() if key not in flying]
+        ended = [(each, left.get(key, 0)) for key, each in repeated.items() if key not in flying]
         await self._frontier.release(ended, usual=False)
         for key in repeated:
             del self._repeated[key]

@@ -8,12 +8,15 @@ A lease gives one URL to one process. It is in one of these states:
     settled    passed to the outbox, which repeats it until Redis has acknowledged it
 
 `done`, `fail` and `hand_back` settle a lease. `release` ends its fetch: the host becomes available
-to others after a delay, while the page is still parsed and stored.
+to others after a delay, while the page is still parsed and stored. A visit takes the slot of a host
+without a URL of it, and `visited` ends it (visits.py).
 
 The pool claims as many leases as the downloader has room for, since a lease that waits here keeps
-its URL from the other processes. Between two claims it sleeps until the next host is due, or this
-process changed something, or a second has passed: other processes may have changed something. A
-shard whose server does not answer is asked again later, after twice as long each time.
+its URL from the other processes, and no more than the rates of this process and of the crawl allow.
+A lease counts for the rates unless it ends without a fetch. Between two claims the pool sleeps
+until the next host is due, or this process changed something, or a second has passed: other
+processes may have changed something. A shard whose server does not answer is asked again later,
+after twice as long each time.
 
 The crawl is over for this process when front queues, back queues, leases and retries are empty, and
 nothing waits outside the frontier, in two readings with the same number of URLs added. Recrawls do
@@ -29,7 +32,7 @@ import math
 import random
 import time
 import uuid
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -39,12 +42,24 @@ from typing import TYPE_CHECKING, Any, Self
 
 from crawler.config.values import fill, setting, value
 from crawler.errors import NotStored
-from crawler.frontier import Again, Claim, Entry, Frontier, Kind, Lease, OwnerDead, Sizes
-from crawler.frontier.frontier import POISON, gather_outcomes
+from crawler.frontier import (
+    Again,
+    Claim,
+    Entry,
+    Frontier,
+    Kind,
+    Lease,
+    NoVisit,
+    OwnerDead,
+    Sizes,
+    Visit,
+)
+from crawler.frontier.frontier import POISON, gather_outcomes, shard_of
 from crawler.frontier.outbox import UNSETTLED_MAX, Outbox
 from crawler.scheduling.engine import EngineHooks
 from crawler.scheduling.options import CrawlOptions, budgets_of
 from crawler.scheduling.outcome import Bury, Retry
+from crawler.scheduling.rate_limit import RateLimit
 from crawler.scheduling.recrawls import Recrawls
 from crawler.scheduling.shards import ShardTurns
 from crawler.servers.health import LEASES, GaveUp, ServerHealth
@@ -113,13 +128,18 @@ class LeasePool:
         self._ready: deque[Lease] = deque()
         # Held leases that occupy their hosts: claimed, and not released yet.
         self._in_flight: dict[tuple[int, bytes], Lease] = {}
-        # Held leases whose fetch may have begun, and whose page is not parsed yet.
+        # By host: visits that have not ended.
+        self._visits: dict[str, Visit] = {}
+        # Held leases whose fetch may have begun, and whose page is not parsed yet; and such visits.
         self._started: set[tuple[int, bytes]] = set()
-        # Leases whose fetch ended when they may have belonged to others already: the next beat
-        # tells whether they did.
+        # Leases and visits whose fetch ended when they may have belonged to others already: the
+        # next beat tells whether they did.
         self._late: set[tuple[int, bytes]] = set()
         # See `settle_after`.
         self._settling: set[tuple[int, bytes]] = set()
+        self._rate = RateLimit(limits.own_per_minute)
+        # By shard: leases that ended without a fetch, and are not reported to the frontier yet.
+        self._unused: Counter[int] = Counter()
         # By shard: the id of a claim without an answer.
         self._claim_ids: dict[int, str] = {}
         self._checked_s = 0.0
@@ -149,7 +169,7 @@ class LeasePool:
 
     def drop_all(self) -> None:
         """Forget all leases: this process was declared dead, and they belong to others now."""
-        for _ in (self._in_flight.keys() & self._started) | self._late:
+        for _ in ({each.key for each in self.in_flight} & self._started) | self._late:
             # Another process may have contacted the host while this one fetched from it.
             self._hooks.count("politeness/violations")
         self._late.clear()
@@ -157,6 +177,7 @@ class LeasePool:
         self._ready.clear()
         self._held.clear()
         self._in_flight.clear()
+        self._visits.clear()
         self._started.clear()
         self._settling.clear()
         self._claim_ids.clear()
@@ -165,6 +186,7 @@ class LeasePool:
         """Apply the fleet's options."""
         self.limits.max_pages = now.max_pages
         self.limits.host_pages = now.max_pages_per_host
+        self.limits.per_minute = now.max_pages_per_minute
         self._frontier.set_queues(
             now.weights, now.load_weights, now.load_threshold, budgets_of(now.type_budgets)
         )
@@ -222,7 +244,10 @@ class LeasePool:
             return _IDLE_MAX_S
         if self._health.given_up:
             raise GaveUp("Redis is away")
-        room = min(wanted - self.ready, _CLAIM_MAX)
+        now_s = monotonic()
+        if wait_s := self._rate.wait_s(now_s):
+            return min(wait_s, _IDLE_MAX_S)
+        room = min(wanted - self.ready, _CLAIM_MAX, self._rate.room(now_s))
         if room <= 0 or self._paused or not self.is_alive_anywhere:
             return _IDLE_MAX_S
         if len(self.outbox.unsettled) >= UNSETTLED_MAX:
@@ -312,6 +337,7 @@ class LeasePool:
             self._away.pop(self._server(asked[0]), None)
             for shard, claim in claims.items():
                 self.claimed(claim.leases)
+                self._rate.started(len(claim.leases), monotonic())
                 self.shards.asked(shard, claim, wanted=wanted[shard], now_s=monotonic())
                 self.completion.page_limit.claimed(shard, len(claim.leases))
         for shard, claim in claims.items():
@@ -336,13 +362,17 @@ class LeasePool:
     async def _claim(self, wanted: Mapping[int, int], max_pages: int) -> dict[int, Claim]:
         # The same id until an answer came: Redis repeats a claim whose reply was lost.
         ids = {each: self._claim_ids.setdefault(each, uuid.uuid4().hex[:12]) for each in wanted}
+        unused = self._unused.copy()
         claims = await self._frontier.claim_from(
             {shard: (n, ids[shard]) for shard, n in wanted.items()},
             max_pages=max_pages,
             host_pages=self.limits.host_pages,
+            per_minute=self.limits.per_minute,
+            unused=unused,
         )
         for shard in claims:
             self._claim_ids.pop(shard, None)
+            self._unused[shard] -= unused[shard]
         return claims
 
     def claimed(self, leases: Iterable[Lease]) -> None:
@@ -384,11 +414,14 @@ class LeasePool:
 
         `usual` says whether this is the host's usual delay, or a longer one for once.
         """
-        self._in_flight.pop(lease.key, None)
-        if lease.key in self._started and not self.is_alive(lease.shard):
-            self._late.add(lease.key)
-        self.recent_releases.add(lease, delay_ms)
+        self._end_flight(lease)
+        self._fetch_ended(lease, delay_ms)
         self.outbox.release(lease, delay_ms, usual=usual)
+
+    def _fetch_ended(self, held: Lease | Visit, delay_ms: int) -> None:
+        if held.key in self._started and not self.is_alive(held.shard):
+            self._late.add(held.key)
+        self.recent_releases.add(held, delay_ms)
 
     def done(
         self, lease: Lease, *, page: bool, no_page: str = "", again: Again | None = None
@@ -399,6 +432,8 @@ class LeasePool:
         """
         if page or no_page:
             self._hooks.count("pages/crawled" if page else no_page)
+        if page:
+            self._hooks.count(f"shard/pages/{lease.shard}")
         self.outbox.done(lease, page=page, again=again)
         self._recrawls.settled(lease.entry, again)
         self._settled(lease)
@@ -431,7 +466,7 @@ class LeasePool:
 
     def hand_back(self, lease: Lease, delay_ms: int) -> None:
         """Return the URL, which was not fetched: it is its host's next one, after the delay."""
-        self._in_flight.pop(lease.key, None)
+        self._end_flight(lease)
         if delay_ms:
             self.recent_releases.add(lease, delay_ms)
         self.outbox.hand_back(lease, delay_ms)
@@ -478,12 +513,67 @@ class LeasePool:
         self._settling.add(lease.key)
         safe.add_done_callback(finished)
 
+    def _end_flight(self, lease: Lease) -> bool:
+        """Return whether the lease still occupied its host."""
+        was_flying = self._in_flight.pop(lease.key, None) is not None
+        if was_flying and lease.key not in self._started:
+            self._rate.unused()
+            self._unused[lease.shard] += 1
+        return was_flying
+
     def _settled(self, lease: Lease) -> None:
         self._held.pop(lease.key, None)
+        was_flying = self._end_flight(lease)
         self._started.discard(lease.key)
-        if lease.key in self._in_flight:
+        if was_flying:
             # It ended without a fetch: its host was not contacted and needs no delay.
             self.release(lease, 0)
+
+    # --- visits --------------------------------------------------------------------------------
+
+    async def visit(self, host: str) -> Visit | NoVisit:
+        """Take the slot of a host, if this process does not have it already.
+
+        "away" is a shard that cannot be asked now. Raises RedisAway, OwnerDead.
+        """
+        shard = shard_of(host, self._frontier.shards)
+        async with self.lock:
+            if self._paused:
+                return NoVisit("paused")
+            if not self._may_ask(shard) or not self.is_alive(shard):
+                return NoVisit("away")
+            if host in self._visits or host in self.outbox.ending:
+                # The frontier would take it for the same visit, whose end is on its way.
+                return NoVisit("busy")
+            try:
+                found = await self._frontier.visit(host)
+            except RedisAway:
+                # Claims and beats wait for the lock.
+                self._breaker(shard).failed(monotonic(), random.random())
+                raise
+            self._away.pop(self._server(shard), None)
+            if isinstance(found, Visit):
+                self._visits[host] = found
+            return found
+
+    def has_visit(self, visit: Visit) -> bool:
+        """Tell whether this process surely has the slot of a visit at this moment."""
+        return self._visits.get(visit.host) is visit and self.is_alive(visit.shard)
+
+    def may_visit(self, visit: Visit) -> bool:
+        """Tell the same. If so, a fetch counts as begun."""
+        if not self.has_visit(visit):
+            return False
+        self._started.add(visit.key)
+        return True
+
+    def visited(self, visit: Visit, delay_ms: int, *, usual: bool = True) -> None:
+        """End a visit: the host is available again after the delay; `usual` as in `release`."""
+        if self._visits.get(visit.host) is visit:
+            del self._visits[visit.host]
+        self._fetch_ended(visit, delay_ms)
+        self._started.discard(visit.key)
+        self.outbox.visited(visit, delay_ms, usual=usual)
 
     # --- for the heartbeat ---------------------------------------------------------------------
 
@@ -540,14 +630,19 @@ class LeasePool:
         return [*self._held.values(), *self.outbox.unsettled.values()]
 
     @property
+    def known_visits(self) -> Iterable[Visit]:
+        """Visits that go on, or whose end Redis has not acknowledged."""
+        return [*self._visits.values(), *self.outbox.ending.values()]
+
+    @property
     def unsuspected(self) -> set[tuple[int, bytes]]:
         """Leases that cannot be the cause if this process dies: not begun, parsed, or settled."""
         return (self._held.keys() - self._started) | self.outbox.unsettled.keys()
 
     @property
-    def in_flight(self) -> Iterable[Lease]:
-        """Leases whose hosts this process occupies."""
-        return list(self._in_flight.values())
+    def in_flight(self) -> Iterable[Lease | Visit]:
+        """Leases and visits whose hosts this process occupies."""
+        return [*self._in_flight.values(), *self._visits.values()]
 
 
 # Longer than what a server can lose: a second of its append-only file, or a failover.
@@ -562,10 +657,10 @@ class RecentReleases:
         # whole leases would take three times the memory.
         self._recent: deque[tuple[float, float, tuple[int, bytes], str]] = deque()
 
-    def add(self, lease: Lease, delay_ms: int, *, now_s: float | None = None) -> None:
+    def add(self, held: Lease | Visit, delay_ms: int, *, now_s: float | None = None) -> None:
         """Remember a fetch that has just ended, and the delay of its host."""
         now = monotonic() if now_s is None else now_s
-        self._recent.append((now, now + delay_ms / 1000, lease.key, lease.entry.host))
+        self._recent.append((now, now + delay_ms / 1000, held.key, held.host))
         while self._recent[0][0] < now - _WINDOW_S:
             self._recent.popleft()
 
@@ -599,10 +694,13 @@ class Verdict(Enum):
 
 @dataclass(slots=True)
 class CompletionLimits:
-    """Limits at which a process stops. The first two may change while the crawl runs."""
+    """Limits at which a process stops or waits. Three may change while the crawl runs."""
 
     max_pages: int = 0
     host_pages: int = 0
+    # URLs a minute that all processes together begin to fetch, and this one; 0: no limit.
+    per_minute: int = 0
+    own_per_minute: float = setting("MAX_PAGES_PER_MINUTE")
     # False: stay when nothing is left, and wait for seeds.
     close_when_done: bool = True
     max_wait_s: float = setting("CRAWL_MAX_WAIT")
@@ -734,6 +832,8 @@ class Completion:
                 return self._wait_for_others(places)
             self.never_began = sizes.added == 0
             return self._end("finished")
+        if "paced" in round_.states:
+            return Verdict.GO_ON
         earliest_s = min(round_.waits_s, default=0.0)
         if sizes.leased == 0 and earliest_s > self._limits.max_wait_s:
             self.waits_s = earliest_s

@@ -80,6 +80,8 @@ class CrawlOptions:
     max_url_length: int = 0
     max_pages: int = 0
     max_pages_per_host: int = 0
+    # URLs that all processes together begin to fetch in a minute.
+    max_pages_per_minute: int = 0
     # Turns of the five queues in a round, those under load, and how many waiting URLs are load.
     weights: tuple[int, ...] = tuple(ours.FRONTIER_WEIGHTS)
     load_weights: tuple[int, ...] = tuple(ours.FRONTIER_LOAD_WEIGHTS)
@@ -357,6 +359,7 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "max_url_length": _whole_number,
     "max_pages": _whole_number,
     "max_pages_per_host": _whole_number,
+    "max_pages_per_minute": _whole_number,
     "weights": _weights,
     "load_weights": _weights,
     "load_threshold": _whole_number,
@@ -364,10 +367,32 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "recrawl": _recrawl,
     "forgotten": _whole_number,
 }
+# What each option that users set means.
+MEANINGS = {
+    "scope": "links that are followed: host, domain (of the page with the link), seeds or any",
+    "allowed_domains": "only these domains, with their subdomains",
+    "excluded_domains": "not these domains; their waiting URLs are dropped at their turn",
+    "include": "only URLs with one of these regular expressions",
+    "exclude": "no URLs with one of these regular expressions",
+    "languages": "only pages in these languages, by ISO 639-1",
+    "follow": "whether links are followed",
+    "max_depth": "links from a seed; 0 for no limit",
+    "max_url_length": "characters of a URL; 0 for no limit",
+    "max_pages": "pages of the whole crawl; 0 for no limit",
+    "max_pages_per_host": "pages of each host; 0 for no limit",
+    "max_pages_per_minute": "URLs that all processes together begin to fetch in a minute; 0 for no "
+    "limit",
+    "weights": "turns of the front queues F1 to F5 in a round",
+    "load_weights": "the same while more than load_threshold URLs wait",
+    "load_threshold": "waiting URLs from which load_weights apply",
+    "type_budgets": "shares and limits of documents and media, as JSON",
+    "recrawl": "when pages are visited again: off, adaptive, fixed:7d or budget:1000000/d",
+}
 # Options that users set.
 NAMES = tuple(name for name in _CHECKS if name != "forgotten")
 # Those that are also arguments of the generic spider.
 ARGUMENTS = tuple(name for name in NAMES if name not in _SETTINGS)
+assert tuple(MEANINGS) == NAMES
 assert {*_CHECKS, "host_delays", "seed_domains", "private_suffixes"} == {
     option.name for option in fields(CrawlOptions)
 }

@@ -23,7 +23,7 @@ from scrapy.utils.spider import iterate_spider_output
 from twisted.python.failure import Failure
 
 from crawler.config.values import fill, setting, value
-from crawler.download.errors import TooBigUnpacked, TooManyDocuments, failure_of
+from crawler.download.errors import RenderingFull, TooBigUnpacked, TooManyDocuments, failure_of
 from crawler.frontier import Kind
 from crawler.frontier.entry import DOCUMENTS, MAX_ATTEMPTS
 from crawler.items import NOT_MODIFIED, Page
@@ -133,6 +133,8 @@ class RetryPolicy:
 _OUT_OF_SOCKETS_MS = 1000
 # Delay of a document that was too many, and up to twice as long. Until then some others are read.
 _DOCUMENT_MS = 10_000
+# The same of a page for which no browser is free.
+_RENDERING_MS = 5_000
 
 
 class Failures:
@@ -186,6 +188,10 @@ class Failures:
             # By now it is known to be one, whatever its URL says.
             delay_ms = round(_DOCUMENT_MS * (1 + random.random()))
             self._leases.postpone(lease, delay_ms, queue=DOCUMENTS)
+            return True
+        if isinstance(error, RenderingFull):
+            delay_ms = round(_RENDERING_MS * (1 + random.random()))
+            self._leases.postpone(lease, delay_ms, queue=lease.entry.queue)
             return True
         kind = failure_of(error)
         if kind.is_final:

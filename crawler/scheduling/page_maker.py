@@ -13,8 +13,9 @@ from crawler.download.receiver import TYPE_NOT_ACCEPTED
 from crawler.download.response_parser import Truncated
 from crawler.items import Exchange, Page, parent_hash
 from crawler.parsing import rights
+from crawler.urls import fingerprint
 from crawler.util.per_crawler import shared
-from crawler.util.request_meta import EXCHANGE, LEASE, USAGE
+from crawler.util.request_meta import EXCHANGE, LEASE, RENDERING, USAGE
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -67,7 +68,7 @@ class PageMaker:
         lease: Lease | None = meta.get(LEASE)
         headers = self._headers(response.headers)
         page = Page(
-            **({"url": response.url} if lease is None else self._known(lease.entry)),
+            **(_named(response) if lease is None else self._known(lease.entry)),
             final_url=response.url,
             status=status,
             crawled_at=datetime.now(UTC),
@@ -84,6 +85,9 @@ class PageMaker:
             body=body,
         )
         page.exchange = meta.get(EXCHANGE)
+        if (rendering := meta.get(RENDERING)) is not None:
+            page.rendered = True
+            page.extra["rendering"] = rendering.record()
         if said := rights.by_headers(response.headers):
             page.rights[rights.BY_HEADERS] = said
         if usage := meta.get(USAGE):
@@ -174,3 +178,11 @@ class PageMaker:
                 break
             found[name] = value
         return found
+
+
+def _named(response: Response) -> dict[str, str]:
+    """Return what identifies the page of a response without a lease: its URL, method and body."""
+    request = response.request
+    assert request is not None
+    id_ = fingerprint(response.url, request.method, request.body)
+    return {"url": response.url, "url_hash": f"{id_:016x}"}

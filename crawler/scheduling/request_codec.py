@@ -19,7 +19,17 @@ from crawler.discovery.priority import clamp, front_queue, score
 from crawler.errors import CrawlerError
 from crawler.frontier.entry import MAX_DEPTH, Entry, Kind
 from crawler.urls import DEFAULT, SITEMAP, Rejected, Urls, with_fragment
-from crawler.util.request_meta import CRAWL_DELAY, EXCHANGE, LEASE, MAY_FETCH, USAGE
+from crawler.util.request_meta import (
+    CRAWL_DELAY,
+    EXCHANGE,
+    FETCH,
+    FETCH_STARTED,
+    FINISH,
+    LEASE,
+    MAY_FETCH,
+    RENDERING,
+    USAGE,
+)
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -37,10 +47,13 @@ _LOCAL_META = frozenset(
         LEASE,
         MAY_FETCH,
         EXCHANGE,
+        FINISH,
+        FETCH,
+        RENDERING,
         "depth",
         "download_slot",
         "download_latency",
-        "fetch_started",
+        FETCH_STARTED,
         "fetch_ms",
         CRAWL_DELAY,
         USAGE,

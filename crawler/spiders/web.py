@@ -1,26 +1,28 @@
 """Generic spider: every response becomes one Page. It knows nothing of Redis.
 
-An argument (`-a name=value`) for the whole fleet is an option of scheduling/options.py, and needs
-nothing here. Any other is a field of `Arguments` and a line in `read_arguments`. An error names
-argument, value and rule.
+An argument (`-a name=value`) is a line in `ARGUMENTS`, with the text of its help. If it is for the
+whole fleet it is an option of scheduling/options.py and needs nothing else here; any other is a
+field of `Arguments` and a line in `read_arguments`. An error names argument, value and rule.
 """
 
 from __future__ import annotations
 
 import logging
 from asyncio import to_thread
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
 from functools import cached_property, partial
 from itertools import islice
 from time import time
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from scrapy import Request, Spider, signals
 from scrapy.exceptions import CloseSpider
 from scrapy.http import HtmlResponse, Response, XmlResponse
+from scrapy.settings import Settings
 
 from crawler import config
 from crawler import settings as ours
@@ -51,16 +53,19 @@ from crawler.scheduling.page_maker import PageMaker
 from crawler.scheduling.recrawls import last_visit_s
 from crawler.servers.kafka import kafka_library
 from crawler.servers.kafka_group import GroupMember
+from crawler.storage.screenshots import Screenshots
 from crawler.topics.scorer import PageScorer, page_scorer, points_of_link, standing
-from crawler.urls import DEFAULT, Rejected, Spelling, Urls, authority_of, fingerprint
+from crawler.urls import DEFAULT, Base, Rejected, Spelling, Urls, authority_of, fingerprint
 from crawler.util.extras import missing
 from crawler.util.format import seconds
-from crawler.util.request_meta import LEASE
+from crawler.util.request_meta import LEASE, RENDERING
 from crawler.util.tasks import in_daemon_thread
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
+
+    from crawler.items import Rendering
 
 logger = logging.getLogger(__name__)
 
@@ -87,6 +92,40 @@ _OF_DOCUMENT = (
 # Those that a page has only if PAGE_FIELDS names them.
 _IF_WANTED = frozenset({"main_text", "markdown"})
 
+# What users may give, in the order of `scrapy crawl web -h`: a name, and what it is for.
+ARGUMENTS = {
+    "seeds": "where to start: URLs separated by commas or blanks, files with one URL a line (gzip "
+    "is fine, # starts a comment), - for standard input, or kafka://host:9092/topic",
+    "sitemaps": "URLs of sitemaps to crawl; those that robots.txt names are read too "
+    "(FOLLOW_SITEMAPS)",
+    "scope": "which links to follow: host, domain (the same registered domain), seeds (the domains "
+    "of all seeds) or any (domain)",
+    "allowed_domains": "crawl only these domains and their subdomains; sets scope to any (all)",
+    "excluded_domains": "never crawl these domains and their subdomains (none)",
+    "include": "regular expressions, separated by blanks; a URL must match one of them (all)",
+    "exclude": "regular expressions, separated by blanks; a URL must match none of them (none)",
+    "languages": "keep only pages in these languages, as en,de (all)",
+    "topic": "file of a trained topic: crawl pages about it first (see scrapy topic -h)",
+    "render": "auto: pages that need JavaScript are rendered by a browser; always: all pages are "
+    "(never)",
+    "scroll": "how often a rendered page is scrolled to its end, for lists that grow (0)",
+    "follow": "no: fetch only the seeds and the pages of sitemaps (yes)",
+    "max_depth": "most links between a seed and a page; 0 for no limit, here and below (0)",
+    "max_url_length": "longest URL to follow, in characters (URL_LENGTH_LIMIT)",
+    "recrawl": "visit pages again: budget:1000000/d (so many visits), adaptive (each as often as "
+    "it changes) or fixed:7d (off)",
+    "max_pages": "stop the whole crawl, all processes, after this many pages (0)",
+    "max_pages_per_host": "most pages of a host (0)",
+    "max_pages_per_minute": "most URLs that all processes together begin to fetch in a minute (0)",
+    "max_time": "stop this process gracefully after this time: seconds, or 10m, 2h, 1d (0)",
+    "user_agent": "name of this crawler in requests (USER_AGENT)",
+    "crawl": "name of the crawl: processes with the same name and spider share it (CRAWL, or the "
+    "spider's name)",
+}
+# What a wrong name may stand for is this similar, or is what other spiders call it.
+_SIMILARITY = 0.6
+_ELSEWHERE = {"start_url": "seeds", "start_urls": "seeds", "url": "seeds", "urls": "seeds"}
+
 
 class WebSpider(Spider):
     """Crawl pages from seeds. Subclass it and override `extract` to add fields of your own."""
@@ -100,6 +139,10 @@ class WebSpider(Spider):
     # Responses passed to `extract`. Selectors fail on others, such as JSON; add TextResponse to get
     # them all.
     extracted_types: tuple[type[Response], ...] = (HtmlResponse, XmlResponse)
+
+    # Arguments, and what each is for: the help of `scrapy crawl`. A subclass that takes more of
+    # them in its `__init__` adds theirs.
+    argument_help: ClassVar[Mapping[str, str]] = ARGUMENTS
 
     # Redirects must keep to the crawl's scope too.
     is_scoped = True
@@ -133,6 +176,10 @@ class WebSpider(Spider):
         self.off_topic = ours.OFF_TOPIC
         self.keep_anchors = ours.KEEP_ANCHORS
         self.robots_name = ""
+        self.obey_nofollow = True
+        self.max_links = ours.MAX_OUTLINKS
+        # Where pictures of rendered pages are kept, if they are wanted.
+        self.screenshots: Screenshots | None = None
 
     @classmethod
     def update_settings(cls, settings: BaseSettings) -> None:
@@ -152,6 +199,8 @@ class WebSpider(Spider):
             )
         if spider.arguments.user_agent is not None:
             settings.set("USER_AGENT", spider.arguments.user_agent, "cmdline")
+        for name, given in spider.arguments.rendering.items():
+            settings.set(name, given, "cmdline")
         if spider.arguments.max_time_s:
             settings.set("CLOSESPIDER_TIMEOUT", spider.arguments.max_time_s, "cmdline")
         if settings.getint("DEPTH_LIMIT"):
@@ -184,11 +233,13 @@ class WebSpider(Spider):
         spider.keep_anchors = config.value(settings, "KEEP_ANCHORS")
         spider.obey_noindex = config.value(settings, "OBEY_NOINDEX")
         spider.page_fields = frozenset(config.value(settings, "PAGE_FIELDS"))
-        max_links = config.value(settings, "MAX_OUTLINKS")
+        spider.obey_nofollow = config.value(settings, "OBEY_NOFOLLOW")
+        spider.max_links = max_links = config.value(settings, "MAX_OUTLINKS")
+        spider.screenshots = _screenshots(crawler)
         html = HtmlReader(
             max_links=max_links,
             urls=spider.urls,
-            obey_nofollow=config.value(settings, "OBEY_NOFOLLOW"),
+            obey_nofollow=spider.obey_nofollow,
             media=config.value(settings, "FOLLOW_MEDIA"),
             anchors=spider.keep_anchors or spider.scorer is not None,
             crawler_name=spider.robots_name,
@@ -286,6 +337,7 @@ class WebSpider(Spider):
         page = self.pages.page_of(response)
         asked = asked_by_headers(response, self.robots_name)
         is_noindex = asked.noindex
+        rendering: Rendering | None = response.meta.get(RENDERING)
         document = None
         if page.stored:
             try:
@@ -294,6 +346,8 @@ class WebSpider(Spider):
                 page.flags.append(f"unread:{unreadable.reason}")
         if document is not None:
             self._fill(page, document)
+            if rendering is not None and not (document.nofollow and self.obey_nofollow):
+                self._add_routes(page, rendering.routes)
             # Without a lease, as in `scrapy parse`, there is no crawl with options.
             wanted = self._languages if page.lease is not None else ()
             if wanted or "text_language" in self.page_fields:
@@ -305,6 +359,8 @@ class WebSpider(Spider):
             is_noindex |= document.noindex
         if self.obey_noindex and is_noindex and page.stored:
             page.stored, page.reason = False, "noindex"
+        if rendering is not None and page.stored:
+            await self._keep_screenshot(page, rendering.screenshot)
         if isinstance(response, self.extracted_types) and NOT_MODIFIED not in page.flags:
             self.extract(response, page)
         yield page
@@ -323,6 +379,25 @@ class WebSpider(Spider):
             page.extra["anchors"] = [asdict(anchor) for anchor in document.anchors]
         if document.rights:
             page.rights[BY_HTML] = document.rights
+
+    def _add_routes(self, page: Page, routes: Sequence[str]) -> None:
+        """Add URLs of a rendered page that are in no link of its HTML."""
+        base = self.urls.base(page.final_url)
+        if not isinstance(base, Base):
+            return
+        found, written = self.urls.resolve_all(base, routes[: self.max_links])
+        links = dict.fromkeys((*page.links, *filter(None, found)))
+        page.links = list(links)[: self.max_links]
+        page.written = {**written, **page.written}
+
+    async def _keep_screenshot(self, page: Page, screenshot: bytes) -> None:
+        if not screenshot or self.screenshots is None:
+            return
+        place = await self.screenshots.put(self._scheduler.crawl, page.url_hash, screenshot)
+        if place:
+            page.extra["screenshot"] = place
+        else:
+            page.flags.append("no_screenshot")
 
     async def parse_sitemap(
         self, response: Response, *, site: str, level: int
@@ -505,8 +580,21 @@ def _warn_if_pdf_is_not_read(settings: BaseSettings, documents: DocumentPool) ->
         )
 
 
+def _screenshots(crawler: Crawler) -> Screenshots | None:
+    if "screenshot" not in config.value(crawler.settings, "PAGE_FIELDS"):
+        return None
+
+    def count(name: str) -> None:
+        # Not bound at once: spiders are made before a crawl has stats.
+        assert crawler.stats is not None
+        crawler.stats.inc_value(name)
+
+    return Screenshots.from_settings(crawler.settings, count)
+
+
 _USER_AGENT_MAX = 500
-NAMES = ("seeds", "sitemaps", *options.ARGUMENTS, "topic", "max_time", "user_agent", "crawl")
+# Arguments that stand for a setting of this process.
+_RENDERING = {"render": "RENDER", "scroll": "RENDER_SCROLL"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -520,6 +608,8 @@ class Arguments:
     options: dict[str, Any] = field(default_factory=dict)
     # File of a topic's model, on this machine.
     topic: str | None = None
+    # Settings of rendering.
+    rendering: Mapping[str, str | int] = field(default_factory=dict)
     # 0 for no limit.
     max_time_s: int = 0
     user_agent: str | None = None
@@ -531,9 +621,9 @@ def read_arguments(given: Mapping[str, Any]) -> Arguments:
     # Programs such as scrapyd add names of their own, with an underscore in front.
     known = {name: value for name, value in given.items() if not name.startswith("_")}
     for name in known:
-        if name not in NAMES:
+        if name not in ARGUMENTS:
             raise ConfigurationError(
-                f"The spider has no argument {name!r}; it has {', '.join(NAMES)}."
+                f"The spider has no argument {name!r}.{_meant(name)} It has {', '.join(ARGUMENTS)}."
             )
     found = options.checked(
         {name: known[name] for name in options.ARGUMENTS if known.get(name) is not None}
@@ -546,10 +636,18 @@ def read_arguments(given: Mapping[str, Any]) -> Arguments:
         sitemaps=known.get("sitemaps"),
         options=found,
         topic=_topic(known.get("topic")),
+        rendering=_rendering(known),
         max_time_s=_seconds("max_time", known.get("max_time")),
         user_agent=_user_agent(known.get("user_agent")),
         crawl=known.get("crawl"),
     )
+
+
+def _meant(name: str) -> str:
+    """Ask whether a similar argument is meant; empty if there is none."""
+    similar = get_close_matches(name.lower(), ARGUMENTS, n=1, cutoff=_SIMILARITY)
+    meant = _ELSEWHERE.get(name.lower()) or next(iter(similar), "")
+    return f" Did you mean {meant}?" if meant else ""
 
 
 def _topic(value: Any) -> str | None:
@@ -560,6 +658,17 @@ def _topic(value: Any) -> str | None:
             f"topic is {value!r}; give the file of a topic, which scrapy topic train makes."
         )
     return str(value)
+
+
+def _rendering(given: Mapping[str, Any]) -> dict[str, str | int]:
+    found = {_RENDERING[name]: given[name] for name in _RENDERING if given.get(name) is not None}
+    for name, setting in _RENDERING.items():
+        if setting in found:
+            try:
+                found[setting] = config.value(Settings({setting: found[setting]}), setting)
+            except ConfigurationError as error:
+                raise ConfigurationError(str(error).replace(setting, name, 1)) from error
+    return found
 
 
 def _seconds(name: str, value: Any) -> int:

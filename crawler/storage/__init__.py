@@ -18,13 +18,14 @@
     reader    the contract of a reader of stored pages
     readers   opens the reader of the store that SINKS names
     postgres/ the catalogue in PostgreSQL: its tables, sink and spill
+    screenshots  pictures of rendered pages, in a folder or an object store
     export/   stored pages as JSON lines, CSV, Parquet or WARC
     search/   an index of the stored pages, and searches in it
 
 The pipeline (pipelines/store.py) gives pages to `storage.Storage`. Folders: SPOOL_DIR/<crawl>,
-CRAWL_DIR/spill/<crawl>, CRAWL_DIR/export, and that of SINKS=warc:FOLDER. Entry points:
-`storage.Storage`, `sinks.named_sinks`, `readers.open_reader`, `warc.reader.Archive`. Public:
-`Sink`, for sinks of your own.
+CRAWL_DIR/spill/<crawl>, CRAWL_DIR/export, CRAWL_DIR/screenshots, and that of SINKS=warc:FOLDER.
+Entry points: `storage.Storage`, `sinks.named_sinks`, `readers.open_reader`, `warc.reader.Archive`.
+Public: `Sink`, for sinks of your own.
 """
 
 from crawler.storage.sink import Place, Results, Sink, SinkContext, SinkReport

@@ -110,15 +110,20 @@ class Bodies:
         raise NotFound(f"it is in {url}, and SINKS does not name that store; name it.")
 
     async def _of_archive(self, page: Document, place: Mapping[str, Any]) -> StoredContent:
+        # A rendered page has what the browser showed beside what its server sent.
+        part = "rendered_" if "rendered_length" in place else ""
         line = line_of(
             page["final_url"],
             f"{page['crawled_at'].astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",
-            length=place["length"],
-            offset=place["offset"],
+            length=place[f"{part}length"],
+            offset=place[f"{part}offset"],
             filename=place["file"],
         )
         try:
-            head, packed = await self._archive.payload(line)
+            if part:
+                head, packed = b"", await self._archive.conversion(line)
+            else:
+                head, packed = await self._archive.payload(line)
         except OSError as error:
             raise CrawlerError(
                 f"{place['file']} cannot be read ({error.strerror or error})."

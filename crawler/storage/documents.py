@@ -26,6 +26,7 @@ OPTIONAL: dict[str, Any] = {
     **dict.fromkeys(("published_at", "updated_at", "relevance", "duplicate_similarity"), None),
     "headings": [],
     "rights": {},
+    "rendered": False,
 }
 # Fields that are stored elsewhere (body, texts), in part (links), or not at all.
 _NOT_METADATA = frozenset(
@@ -69,7 +70,7 @@ def optional_fields(page: Page) -> dict[str, Any]:
     """Return the fields that not every page has, those that this one has."""
     found = zip(OPTIONAL, _optional_of(page), strict=True)
     # A relevance of 0 is one.
-    return {name: value for name, value in found if value or value == 0}
+    return {name: value for name, value in found if value or (value == 0 and value is not False)}
 
 
 def as_json(value: Any, *, indent: int | None = None) -> str:

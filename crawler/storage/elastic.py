@@ -79,6 +79,7 @@ _PROPERTIES: dict[str, dict[str, Any]] = {
     "relevance": {"type": "float"},
     "size_bytes": {"type": "long"},
     "stored": {"type": "boolean"},
+    "rendered": {"type": "boolean"},
 }
 # Only these fields of the answer to a batch are sent.
 _WANTED = "items.*._id,items.*.status,items.*.error.type,items.*.error.reason"
@@ -141,6 +142,8 @@ def document_of(page: Page) -> Document | None:
         }
         if page.relevance is not None:
             fields["relevance"] = page.relevance
+        if page.rendered:
+            fields["rendered"] = True
     name = f"{page.crawl}:{page.url_hash}"
     action = {
         "_id": name,

@@ -37,10 +37,10 @@ _AT_ONCE = 32
 def object_name(crawl: str, domain: str, at: datetime, url_hash: str) -> str:
     """Return the name of the object of a page that was crawled at this time."""
     day = f"{at.astimezone(UTC):%Y/%m/%d}"
-    return f"{_folder(crawl)}/{_folder(domain)}/{day}/{quote(url_hash, safe='')}.json.gz"
+    return f"{folder_name(crawl)}/{folder_name(domain)}/{day}/{quote(url_hash, safe='')}.json.gz"
 
 
-def _folder(text: str) -> str:
+def folder_name(text: str) -> str:
     """Quote a text so that it is the name of one folder, and neither "." nor ".."."""
     quoted = quote(text, safe="") or "-"
     return quoted if quoted.strip(".") else quoted.replace(".", "%2E")

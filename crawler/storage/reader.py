@@ -75,6 +75,8 @@ class Wanted:
     reason: str | None = None
     # Only those with content.
     kept: bool = False
+    # Only those that a browser rendered.
+    rendered: bool = False
     # Only those that follow this `_id`.
     after: Any = None
 

@@ -118,4 +118,4 @@ def ended_state(reason: str, exit_code: int) -> str:
         return FAILED
     if reason == "finished":
         return FINISHED
-    return STOPPED if reason in ("shutdown", "cancelled") else ENDED
+    return STOPPED if reason in ("shutdown", "cancelled", "stopped") else ENDED

@@ -122,8 +122,10 @@ class SinkWriter:
         """Write a page soon; the future is done when it is durable."""
         size = len(page.body) + len(page.text) + len(page.main_text) + len(page.markdown)
         if page.exchange is not None:
-            # Alone, it may be all that there is: the body of a redirect.
-            size = max(size, len(page.exchange.body))
+            wire = len(page.exchange.body)
+            # Alone, it may be all that there is: the body of a redirect. A page that was rendered
+            # has another body, and both are written.
+            size = size + wire if page.rendered else max(size, wire)
         if size > self.sink.inline_bytes:
             return asyncio.ensure_future(self._put_large(page))
         return self._put(page, self.sink.prepare(page))

@@ -11,3 +11,14 @@ MAY_FETCH = "may_fetch"
 CRAWL_DELAY = "crawl_delay"
 # Lines of robots.txt about the use of the page.
 USAGE = "robots_usage"
+# Function that takes the response of a fetch, and returns the one to go on with. It is awaited
+# within the fetch, whose time limit does not include it.
+FINISH = "finish"
+# When the fetch began, by monotonic().
+FETCH_STARTED = "fetch_started"
+# Result of a fetch (politeness/host_delays.Fetch), if it ended before its response was finished.
+FETCH = "fetch"
+# Marks a request that is sent beside those of the engine, as a part of a page that is rendered.
+BESIDE = "beside"
+# How a browser made of the response (items.Rendering).
+RENDERING = "rendering"

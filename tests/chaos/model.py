@@ -26,6 +26,8 @@ class Contents:
     heap: dict[str, float] = field(default_factory=dict)
     # Owner -> URL -> token.
     leases: dict[str, dict[str, str]] = field(default_factory=dict)
+    # Owner -> host -> token.
+    visits: dict[str, dict[str, str]] = field(default_factory=dict)
     retries: int = 0
     recrawls: int = 0
     # Front queue -> gaps that URLs left which were lifted.
@@ -80,6 +82,10 @@ def _leases(found: Contents, client: redis.Redis, key: bytes, owner: str) -> Non
         held[url] = token.decode()
 
 
+def _visits(found: Contents, client: redis.Redis, key: bytes, owner: str) -> None:
+    found.visits[owner] = {k.decode(): v.decode() for k, v in client.hgetall(key).items()}
+
+
 def _delayed(found: Contents, client: redis.Redis, key: bytes, _: str) -> None:
     for record in client.lrange(key, 0, -1):
         if record != _GAP:
@@ -113,6 +119,7 @@ _READERS = {
     "front": _front,
     "back": _back,
     "leases": _leases,
+    "visits": _visits,
     "delayed": _delayed,
     "dead": _dead,
     "host": _host,
@@ -161,6 +168,13 @@ def check_heap(found: Contents, parallelism: int, *, restarted: bool) -> None:
             assert host in found.heap, f"{host}: {state}"
         elif flights >= parallelism and not restarted:
             assert host not in found.heap, f"{host}: {state}"
+
+
+def check_visits(found: Contents, *, restarted: bool) -> None:
+    """A visit occupies a slot, unless a server fell back: the next beat of its owner sees that."""
+    for visits in found.visits.values():
+        for host, token in visits.items():
+            assert restarted or token in found.hosts[host].get("tokens", "").split(), host
 
 
 def snapshot(client: redis.Redis) -> list[tuple[bytes, int, bytes]]:

@@ -1,8 +1,9 @@
 """Thousands of random steps of a small fleet against a real Redis and a plain account of it.
 
-Workers add, claim, fetch, settle and sweep; they crash between any two calls, stop and go on as
-zombies, lose replies, and the server's clock and the server itself fall back. After every few steps
-all keys are read: each URL is in one state, each counter and the heap say the same as the lists.
+Workers add, claim, fetch, visit hosts, settle and sweep; they crash between any two calls, stop and
+go on as zombies, lose replies, and the server's clock and the server itself fall back. After every
+few steps all keys are read: each URL is in one state, each counter and the heap say the same as the
+lists.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from itertools import count
 import pytest
 import redis
 
-from crawler.frontier import Entry, Frontier, Lease, OwnerDead, Tuning
+from crawler.frontier import Entry, Frontier, Lease, OwnerDead, Tuning, Visit
 from crawler.frontier.entry import MAX_ATTEMPTS, QUEUES
 from crawler.frontier.frontier import tags
 from crawler.frontier.records import PAGE_AGAIN
@@ -50,14 +51,23 @@ class Worker:
     flights: dict[bytes, Lease] = field(default_factory=dict)
     # Fetched, and not yet settled.
     fetched: dict[bytes, Lease] = field(default_factory=dict)
-    # Ends of fetches that a server may have forgotten: lease, end of its host's rest.
-    rests: list[tuple[Lease, int]] = field(default_factory=list)
-    # The id of a claim whose reply was lost.
+    # By host.
+    visits: dict[str, Visit] = field(default_factory=dict)
+    # Ends of fetches that a server may have forgotten: lease or visit, end of its host's rest.
+    rests: list[tuple[Lease | Visit, int]] = field(default_factory=list)
+    # The id of a claim whose reply was lost, and hosts of visits whose replies were lost.
     open_request: str | None = None
+    lost_visits: set[str] = field(default_factory=set)
 
     @property
     def held(self) -> list[Lease]:
         return [*self.flights.values(), *self.fetched.values()]
+
+    def forget(self) -> None:
+        """Forget all that it held: it was declared dead."""
+        self.flights, self.fetched, self.visits, self.rests = {}, {}, {}, []
+        self.open_request = None
+        self.lost_visits.clear()
 
 
 class Fleet:
@@ -79,6 +89,7 @@ class Fleet:
         self.kept: tuple[list[tuple[bytes, int, bytes]], set[str], set[str]] | None = None
         self.restarts = 0
         self.over_budget = 0
+        self.visits = 0
         self.made = count()
         self.requests = count()
         self.async_client: object = None
@@ -86,6 +97,8 @@ class Fleet:
             "add": (10, self.add),
             "claim": (30, self.claim),
             "fetch": (30, self.fetch),
+            "visit": (15, self.visit),
+            "visited": (15, self.visited),
             "settle": (30, self.settle),
             "hand_back": (3, self.hand_back),
             "beat": (12, self.beat),
@@ -120,6 +133,7 @@ class Fleet:
         model.check_states(found, self.known, self.done)
         model.check_counters(found)
         model.check_heap(found, self.parallelism, restarted=self.restarts > 0)
+        model.check_visits(found, restarted=self.restarts > 0)
 
     def worker(self) -> Worker:
         return self.random.choice(self.workers)
@@ -165,6 +179,8 @@ class Fleet:
         owners = f"{tags(CRAWL, 1)[0]}:owners"
         if leases and not self.client.zscore(owners, worker.frontier.owner):
             await worker.frontier.release([(lease, 10) for lease in leases], now_ms=self.now_ms)
+            ended = [(visit, 10) for visit in worker.visits.values()]
+            await worker.frontier.visited(ended, now_ms=self.now_ms)
             await worker.frontier.done([(lease, True) for lease in leases])
             await worker.frontier.hand_back([(lease, 0) for lease in leases], now_ms=self.now_ms)
             after = model.read(self.client, CRAWL)
@@ -172,8 +188,7 @@ class Fleet:
         try:
             await self._beat(worker)
         except OwnerDead:
-            worker.flights, worker.fetched, worker.rests = {}, {}, []
-            worker.open_request = None
+            worker.forget()
             worker.epoch = await worker.frontier.register()
             await self._beat(worker)
         self.workers.append(worker)
@@ -189,8 +204,10 @@ class Fleet:
             await self.wake()
 
     async def _beat(self, worker: Worker) -> None:
-        epoch, strays = await beat(worker.frontier, worker.held, now_ms=self.now_ms)
+        known = [*worker.held, *worker.visits.values()]
+        epoch, strays = await beat(worker.frontier, known, now_ms=self.now_ms)
         worker.beaten_ms = self.now_ms
+        worker.lost_visits.clear()
         if strays:
             worker.open_request = None
             await self.twice(
@@ -200,11 +217,11 @@ class Fleet:
             )
         if epoch != worker.epoch:
             worker.epoch = epoch
-            rests = [(lease, max(0, until - self.now_ms)) for lease, until in worker.rests]
+            rests = [(fetch, max(0, until - self.now_ms)) for fetch, until in worker.rests]
             await worker.frontier.release(rests, now_ms=self.now_ms)
             await worker.frontier.reassert(
-                worker.flights.values(),
-                {lease.entry.host: left_ms for lease, left_ms in rests},
+                [*worker.flights.values(), *worker.visits.values()],
+                {fetch.host: left_ms for fetch, left_ms in rests},
                 now_ms=self.now_ms,
             )
 
@@ -248,18 +265,17 @@ class Fleet:
         worker.open_request = None
         for lease in claim.leases:
             if not repeated:
-                self._may_start(lease)
+                self._may_start(lease.host)
             worker.flights[lease.token] = lease
 
-    def _may_start(self, lease: Lease) -> None:
-        host = lease.entry.host
+    def _may_start(self, host: str) -> None:
         assert self.clocks.get(host, 0) <= self.now_ms, f"{host} was contacted too soon"
         in_flight = [
             other
             for worker in self.workers
             if self._alive(worker)
-            for other in worker.flights.values()
-            if other.entry.host == host
+            for other in (*worker.flights.values(), *worker.visits.values())
+            if other.host == host
         ]
         assert len(in_flight) < self.parallelism, f"{host} is fetched by {len(in_flight) + 1}"
 
@@ -278,8 +294,44 @@ class Fleet:
         alive = self._alive(worker)
         await self.twice(lambda: worker.frontier.release([(lease, rest_ms)], now_ms=self.now_ms))
         if alive:
-            host = lease.entry.host
-            self.clocks[host] = max(self.clocks.get(host, 0), self.now_ms + rest_ms)
+            self._set_clock(lease.host, rest_ms)
+
+    def _set_clock(self, host: str, rest_ms: int) -> None:
+        self.clocks[host] = max(self.clocks.get(host, 0), self.now_ms + rest_ms)
+
+    async def visit(self) -> None:
+        """A host is visited, one with URLs or another."""
+        worker, host = self.worker(), self.random.choice((*HOSTS, "parts.test"))
+        if host in worker.visits:
+            return
+        repeated = host in worker.lost_visits
+        try:
+            found = await worker.frontier.visit(host, now_ms=self.now_ms)
+        except OwnerDead:
+            return
+        if not isinstance(found, Visit):
+            return
+        if self.random.random() < 0.1:
+            # The reply is lost: the next beat ends the visit, unless it is asked for again.
+            worker.lost_visits.add(host)
+            return
+        worker.lost_visits.discard(host)
+        if not repeated:
+            self._may_start(host)
+            self.visits += 1
+        worker.visits[host] = found
+
+    async def visited(self) -> None:
+        worker = self.worker()
+        if not worker.visits:
+            return
+        visit = worker.visits.pop(self.random.choice(sorted(worker.visits)))
+        rest_ms = self.random.choice((0, 100, REST_MS, 5000))
+        worker.rests.append((visit, self.now_ms + rest_ms))
+        alive = self._alive(worker)
+        await self.twice(lambda: worker.frontier.visited([(visit, rest_ms)], now_ms=self.now_ms))
+        if alive:
+            self._set_clock(visit.host, rest_ms)
 
     async def settle(self) -> None:
         worker = self.worker()
@@ -401,8 +453,7 @@ class Fleet:
             try:
                 await self._beat(worker)
             except OwnerDead:
-                worker.flights, worker.fetched, worker.rests = {}, {}, []
-                worker.open_request = None
+                worker.forget()
                 worker.epoch = await worker.frontier.register()
         self._forget_what_died()
         if self.random.random() < 0.5:
@@ -442,6 +493,9 @@ class Fleet:
                 leases = worker.held
                 flights = list(worker.flights.values())
                 await worker.frontier.release([(x, 0) for x in flights], now_ms=self.now_ms)
+                visits = [(visit, 0) for visit in worker.visits.values()]
+                await worker.frontier.visited(visits, now_ms=self.now_ms)
+                worker.visits.clear()
                 await worker.frontier.done([(lease, True) for lease in leases])
                 self.done |= {lease.entry.url for lease in leases}
                 worker.flights, worker.fetched = {}, {}
@@ -479,6 +533,7 @@ async def test_no_interleaving_loses_a_url_or_hurries_a_host(
         assert left <= {"dead", "delayed"}
         assert found.retries == 0
         assert fleet.over_budget > 0
+        assert fleet.visits > 0
         assert fleet.known <= fleet.done | set(found.where)
         assert not any(state.get("tokens") for state in found.hosts.values())
     finally:

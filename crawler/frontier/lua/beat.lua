@@ -1,4 +1,5 @@
--- Note that an instance is alive and which leases it holds; return the leases that it does not know.
+-- Note that an instance is alive and which leases it holds; return the leases that it does not know,
+-- and end the visits that it does not know: the reply to these was lost.
 --
 -- KEYS[1]  shard
 -- ARGV[1]  owner
@@ -6,8 +7,8 @@
 -- ARGV[3]  '1' to register a new instance
 -- ARGV[4]  its report about itself, for people
 -- ARGV[5]  ms without claims after a restart of the server
--- ARGV[6]  tokens of the leases it holds, separated by blanks. A '?' follows if no fetch has begun, or
---          if the page is read: such leases are not to blame if the instance dies
+-- ARGV[6]  tokens of the leases and visits it holds, separated by blanks. A '?' follows if no fetch has
+--          begun, or if the page is read: such leases are not to blame if the instance dies
 -- ARGV[7]  ms since its last beat was answered, by its own clock; '' if none was
 -- ARGV[8]  epoch that it knows, or ''
 -- Returns  {alive, epoch, unknown leases, now, survived, leaps, leapt}
@@ -63,6 +64,7 @@ for first = 1, #unsuspected, 1000 do
   local last = math.min(first + 999, #unsuspected)
   redis.call('SADD', shard .. 'unsuspected:' .. owner, unpack(unsuspected, first, last))
 end
+end_visits(owner, now, UNKNOWN_DELAY_MS, named)
 local held = redis.call('HGETALL', shard .. 'leases:' .. owner)
 for i = 1, #held, 2 do
   if not named[held[i]] then unknown[#unknown + 1] = held[i + 1] end

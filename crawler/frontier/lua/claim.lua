@@ -10,35 +10,66 @@
 -- ARGV[7]  number of waiting URLs above which ARGV[6] applies
 -- ARGV[8]  turns of the types: 1 for pages, 6, 7. They apply where documents or media wait too
 -- ARGV[9]  fetches a host may have in flight, unless it has a parallelism of its own
--- ARGV[10] pages the shard may have in all (0 = no limit), together with those of ARGV[15…]
+-- ARGV[10] pages the shard may have in all (0 = no limit), together with those of ARGV[18…]
 -- ARGV[11] pages a host may have (0 = no limit)
 -- ARGV[12] ms without claims after a restart of the server
 -- ARGV[13] dead letters kept
 -- ARGV[14] ms between two starts at a host whose own delay is not known yet
--- ARGV[15…] other shards on this server
+-- ARGV[15] ms between two leases on average, over all shards with the same ARGV[16] (0 = no limit)
+-- ARGV[16] shard on this server that has the clock of this rate
+-- ARGV[17] leases that this owner ended without a fetch since its last claim: they do not count
+-- ARGV[18…] other shards on this server
 -- Returns  {state, leases, wait_ms, delayed_ms, more}
 --          state: 'ok', 'paused', 'grace' (after a restart), 'leap' (the clock leapt, and it is not
---          known yet whether time has passed), 'limit' (no page is left to crawl), 'dead' (this owner
---          was declared dead)
+--          known yet whether time has passed), 'limit' (no page is left to crawl), 'paced' (the rate
+--          allows none now), 'dead' (this owner was declared dead)
 --          leases: "<token> <request id> <entry>" each
---          wait_ms, delayed_ms: until the next host, and the next delayed URL, is due (-1 = none)
+--          wait_ms, delayed_ms: until the next host, and the next delayed URL, is due (-1 = none);
+--          wait_ms is not less than what the rate asks for
 --          more: 1 if routing stopped at its limit: claim again at once
 
 -- The next beat may decide about the leap.
 local LEAP_LOOK_MS = 500
 -- A host whose leases may use up its budget waits until they are done.
 local BUDGET_LOOK_MS = 200
+-- What a crawl has of its rate and does not use, it may use for so long: claims come when they come.
+local CATCH_UP_MS = 250
 local owner, request = ARGV[1], ARGV[2]
 local leases_key = shard .. 'leases:' .. owner
 local n, now, parallel = math.min(tonumber(ARGV[3]), 1000), now_ms(ARGV[4]), tonumber(ARGV[9])
 local max_pages, budget = tonumber(ARGV[10]), tonumber(ARGV[11])
+local interval, rate_stats, unused = tonumber(ARGV[15]), ARGV[16] .. ':stats', tonumber(ARGV[17])
 local leases = {}
 epoch(now, tonumber(ARGV[12]))
+
+-- When the next lease is due by the rate, and how long after now. By the clock of the server: those of
+-- its shards may differ.
+local rate_ms, noted_ms, is_capped = 0, 0, false
+local function rate_wait() return math.max(0, math.ceil(rate_ms - (now - skew_ms))) end
+
+-- Return how many leases the rate allows now. The next one is never further away than an interval, also
+-- after a change of the rate.
+local function room_in_rate()
+  local real = now - skew_ms
+  noted_ms = tonumber(redis.call('HGET', rate_stats, 'rate_ms') or 0)
+  rate_ms = math.max(math.min(noted_ms, real + interval) - unused * interval, real - CATCH_UP_MS)
+  return rate_ms > real and 0 or 1 + math.floor((real - rate_ms) / interval)
+end
+
+local function note_rate()
+  if interval == 0 then return end
+  rate_ms = rate_ms + #leases * interval
+  if rate_ms ~= noted_ms then
+    redis.call('HSET', rate_stats, 'rate_ms', string.format('%.3f', rate_ms))
+  end
+end
 
 local function answer(state, more)
   local head = redis.call('ZRANGE', HEAP, 0, 0, 'WITHSCORES')[2]
   local delayed = redis.call('ZRANGE', shard .. 'delayed', 0, 0)[1]
   local wait = head and math.max(0, head - now) or -1
+  -- There may be others in the front queues.
+  if is_capped then wait = rate_wait() elseif wait >= 0 then wait = math.max(wait, rate_wait()) end
   local delayed_wait = delayed and math.max(0, delayed - now) or -1
   return {state, leases, wait, delayed_wait, more}
 end
@@ -58,7 +89,7 @@ end
 if paused then return {'paused', {}, -1, -1, 0} end
 if max_pages > 0 then
   local room, shards = max_pages, {shard}
-  for i = 15, #ARGV do shards[#shards + 1] = ARGV[i] .. ':' end
+  for i = 18, #ARGV do shards[#shards + 1] = ARGV[i] .. ':' end
   for _, each in ipairs(shards) do
     room = room - tonumber(redis.call('HGET', each .. 'stats', 'pages') or 0)
   end
@@ -71,6 +102,15 @@ if max_pages > 0 then
   n = math.min(n, room)
   -- The rest is in flight: claim again later.
   if n <= 0 then return {'ok', {}, -1, -1, 0} end
+end
+if interval > 0 then
+  local room = room_in_rate()
+  is_capped = room < n
+  n = math.min(n, room)
+  if n <= 0 then
+    note_rate()
+    return {'paced', {}, rate_wait(), -1, 0}
+  end
 end
 
 local sizes, waiting = {}, 0
@@ -196,6 +236,7 @@ if #leases < n then
     tonumber(ARGV[13]), lease_at_once)
 end
 count('back', to_back - from_back)
+note_rate()
 if #leases > 0 then
   redis.call('HSET', leases_key, unpack(records))
   redis.call('HSET', STATS, 'token', digits(token))

@@ -12,7 +12,6 @@
 
 local host, now = ARGV[1], now_ms(ARGV[2])
 local key = shard .. 'host:' .. host
-local UNKNOWN_DELAY_MS = 1000
 
 local change = {}
 function change.block(value)

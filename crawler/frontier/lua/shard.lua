@@ -14,6 +14,7 @@
 --   ordered                  set    hosts that people changed or blocked
 --   leases:<owner>           hash   token -> "<token> <request id> <entry>"
 --   flights:<owner>          hash   token -> host: fetches reported again after a restart
+--   visits:<owner>           hash   host -> token: slots taken without a URL of their hosts, see visit.lua
 --   unsuspected:<owner>      set    tokens of leases that are not to blame if the owner dies
 --   owners                   zset   instance -> last beat, ms; 0: dead, its leases are being taken back
 --   instances                hash   instance -> its own report
@@ -54,6 +55,8 @@ local PAGE_QUEUES, QUEUES = 5, 7
 local GAP = '-'
 -- Without its clock an idle host could be contacted too soon, so the clock is kept for an hour more.
 local HOST_TTL_MS = 3600000
+-- Delay of a host whose own one is not known.
+local UNKNOWN_DELAY_MS = 1000
 -- Between two notes of the time, which show after a restart how much was lost.
 local SEEN_MS = 500
 -- More than the claims that a server may lose in a restart.
@@ -238,11 +241,26 @@ local function free_slot(host, token, next_contact, delay)
   end
 end
 
+-- End the visits of an owner, but those whose tokens are named. Their hosts wait for their own delays.
+local function end_visits(owner, now, unknown_delay, named)
+  local key = shard .. 'visits:' .. owner
+  local visits = redis.call('HGETALL', key)
+  for i = 1, #visits, 2 do
+    local host, token = visits[i], visits[i + 1]
+    if not named[token] then
+      local delay = tonumber(redis.call('HGET', shard .. 'host:' .. host, 'delay') or unknown_delay)
+      redis.call('HDEL', key, host)
+      free_slot(host, token, now + delay, 0)
+    end
+  end
+end
+
 -- Remove an instance that holds no lease. A fetch that it reported again after a restart may have no
 -- lease, since its claim was lost: without this its host's slot would stay taken forever.
 local function forget_owner(owner, now, delay)
   local flights = redis.call('HGETALL', shard .. 'flights:' .. owner)
   for i = 1, #flights, 2 do free_slot(flights[i + 1], flights[i], now + delay, delay) end
+  end_visits(owner, now, delay, {})
   redis.call('UNLINK', shard .. 'flights:' .. owner)
   redis.call('UNLINK', shard .. 'unsuspected:' .. owner)
   redis.call('ZREM', OWNERS, owner)

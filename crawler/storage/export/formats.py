@@ -71,6 +71,7 @@ COLUMNS = {
     "feeds": "texts",
     "languages": "map",
     "rights": "json",
+    "rendered": "boolean",
     "relevance": "number",
     "page_rank": "number",
     "extra": "json",

@@ -85,6 +85,8 @@ def filter_of(wanted: Wanted) -> Document:
         parts.append({"status": first if first == last else {"$gte": first, "$lte": last}})
     if wanted.reason is not None:
         parts.append({"reason": wanted.reason})
+    if wanted.rendered:
+        parts.append({"rendered": True})
     if wanted.after is not None:
         parts.append({"_id": {"$gt": wanted.after}})
     return {"$and": parts} if parts else {}

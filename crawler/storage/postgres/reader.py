@@ -515,6 +515,8 @@ def _filter_of(wanted: Wanted) -> tuple[str, list[Any]]:
         add("u.http_status BETWEEN %s AND %s", *wanted.statuses)
     if wanted.reason is not None:
         add("u.reason = %s", wanted.reason)
+    if wanted.rendered:
+        add("d.details->'rendered' = 'true'")
     if wanted.after is not None:
         add(_AFTER, *wanted.after)
     return " AND ".join(parts) or "true", values

@@ -162,11 +162,7 @@ class WarcFiles:
         lines, at = [], writing.size_bytes
         for records in batch:
             at += len(records.data)
-            place: Place = {
-                "file": writing.name.file,
-                "offset": at - records.length,
-                "length": records.length,
-            }
+            place = _place(writing.name, records, at)
             places.append(place)
             lines.append(_line(records.capture, records.digest, records.mime, place).encoded())
         try:
@@ -278,6 +274,15 @@ def _complete(folder: Path, name: WarcName, lines: Iterable[bytes]) -> None:
     sync_folder(folder)
     # A repair may have been faster.
     (folder / f"{name.index}{OPEN}").unlink(missing_ok=True)
+
+
+def _place(name: WarcName, records: Records, end: int) -> Place:
+    """Return where the records of a page lie that end there."""
+    offset, length = end - records.length, records.converted_length
+    place: dict[str, str | int] = {"file": name.file, "offset": offset, "length": records.length}
+    if length:
+        place |= {"rendered_offset": offset - length, "rendered_length": length}
+    return place
 
 
 def _line(capture: Capture, digest: str, mime: str, place: Place) -> Line:

@@ -238,6 +238,13 @@ class Archive:
             line = await self._original(record, line)
         raise NotFound(f"The body of {line.fields['url']} is in none of the captures before it.")
 
+    async def conversion(self, line: Line) -> bytes:
+        """Read the content of a conversion at this place."""
+        data = await self.read(line)
+        record = unpacked(data, line.fields["filename"], parse_http=False)
+        content: bytes = record.reader.read()
+        return content
+
     async def _original(self, revisit: WarcRecord, line: Line) -> Line:
         """Find the capture that a revisit refers to: not a later one, if possible."""
         headers = revisit.headers

@@ -1,4 +1,4 @@
-"""Make the WARC records of a page: response or revisit, request, metadata. No I/O.
+"""Make the WARC records of a page: response or revisit, request, metadata, conversion. No I/O.
 
 The block of a response is its head as it came, and its body without chunking and with its
 Content-Encoding. As in other archives, the header Transfer-Encoding is renamed then. Each record is
@@ -36,6 +36,7 @@ REVISIT = "warc/revisit"
 _ISAL_MAX = 3
 _HTTP = "application/http;msgtype="
 _FIELDS = "application/warc-fields"
+_HTML = "text/html; charset=utf-8"
 _PROFILE = "http://netpreserve.org/warc/1.1/revisit/"
 _IDENTICAL, _UNMODIFIED = f"{_PROFILE}identical-payload-digest", f"{_PROFILE}server-not-modified"
 _TRANSFER = re.compile(
@@ -102,6 +103,8 @@ class Capture:
     identified_type: str = ""
     # Lines of a metadata record; none: there is no such record.
     metadata: Sequence[tuple[str, str]] = ()
+    # HTML of the page as a browser shows it, in UTF-8; empty if it was not rendered.
+    rendered: bytes = b""
 
     @property
     def date(self) -> str:
@@ -110,11 +113,15 @@ class Capture:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Records of a page, ready to be appended to a file; the capture itself is the last one."""
+    """Records of a page, ready to be appended to a file.
+
+    The capture itself is the last one. The conversion, if there is one, is right before it.
+    """
 
     data: bytes
-    # Bytes of the last record.
+    # Bytes of the last record, and of the conversion.
     length: int
+    converted_length: int
     capture: Capture
     digest: str
     mime: str
@@ -127,6 +134,7 @@ class Records:
 def capture_of(page: Page, *, metadata: bool = False) -> Capture | None:
     """Return what is archived of a page; None without a response, or if it asks not to be kept."""
     exchange = page.exchange
+    uri, rendered = page.final_url, b""
     if page.reason == "noindex" or (exchange is None and not page.status):
         return None
     at, status = page.crawled_at, page.status
@@ -134,6 +142,7 @@ def capture_of(page: Page, *, metadata: bool = False) -> Capture | None:
         head, body = archived_head(exchange.head), exchange.body
         at = datetime.fromtimestamp(exchange.began_s, UTC)
         status = status or _status_of(head)
+        uri, rendered = exchange.url or uri, page.body if page.rendered else b""
         wire: dict[str, Any] = {
             "request": _without_secrets(exchange.request),
             "address": exchange.address,
@@ -146,18 +155,20 @@ def capture_of(page: Page, *, metadata: bool = False) -> Capture | None:
         wire = {"truncated": "unspecified" if is_partial else ""}
     found = int(page.discovered_at.timestamp()) if page.discovered_at is not None else 0
     return Capture(
-        uri=page.final_url,
+        uri=uri,
         crawl=page.crawl,
         url_hash=page.url_hash,
         visit=f"{found}-{page.visits}",
         at=at,
         status=status,
-        content_type=_type_of(page.content_type, head),
-        identified_type=_identified(page.body),
+        # That of a rendered page is the browser's.
+        content_type=_type_of("" if rendered else page.content_type, head),
+        identified_type="" if rendered else _identified(page.body),
         head=head,
         body=body,
         is_not_modified=NOT_MODIFIED in page.flags,
         metadata=_metadata(page) if metadata else (),
+        rendered=rendered,
         **wire,
     )
 
@@ -305,11 +316,16 @@ class RecordMaker:
             about = [*of_page, ("WARC-Refers-To", own_id)]
             lines = _lines(capture.metadata)
             before.append(self._packed("metadata", _new_id(), about, _FIELDS, lines))
+        converted = b""
+        if capture.rendered:
+            about = [*of_page, ("WARC-Refers-To", own_id)]
+            converted = self._packed("conversion", _new_id(), about, _HTML, capture.rendered)
         kind = "revisit" if is_revisit else "response"
         packed = self._packed(kind, own_id, headers, f"{_HTTP}response", block)
         return Records(
-            data=b"".join((*before, packed)),
+            data=b"".join((*before, converted, packed)),
             length=len(packed),
+            converted_length=len(converted),
             capture=capture,
             digest="" if capture.is_not_modified else digest,
             mime=REVISIT if is_revisit else capture.content_type,

@@ -11,6 +11,7 @@ from redis.asyncio import Redis
 
 from crawler.dns.lookup import DnsFailed, Lookup, NoSuchHost
 from crawler.dns.resolver import DnsCache, forget
+from crawler.servers.redis.batching import Command, CommandBatcher
 from crawler.util.backoff import Backoff
 from crawler.util.breaker import Breaker
 from tests.support.dns_server import DnsServer
@@ -346,3 +347,131 @@ async def test_an_answer_that_was_on_its_way_is_used_but_not_kept(
         assert not await redis_client.exists("dns:a.test")
     assert await cache.get("a.test") == (ONE,)
     assert cache.recent("a.test") == (ONE,)
+
+
+async def test_an_answer_in_use_is_renewed_before_its_end_by_one_process(
+    server: DnsServer, redis_client: Redis, clock: Clock
+) -> None:
+    fleet = [Cache(server, redis_client) for _ in range(3)]
+    for cache in fleet:
+        assert await cache.get("a.test") == (ONE,)
+    server.set("a.test", OTHER)
+    clock.now += 280
+    # That of Redis is as old.
+    left_ms = await redis_client.pttl("dns:a.test")
+    assert await redis_client.pexpire("dns:a.test", left_ms - 280_000)
+    for cache in fleet:
+        assert await cache.get("a.test") == (ONE,)
+        await asyncio.gather(*cache._in_flight.values())
+        assert await cache.get("a.test") == (OTHER,)
+    assert server.questions() == 2
+
+
+# --- one lookup for the fleet --------------------------------------------------------------------
+
+
+async def test_processes_that_want_a_name_at_once_look_it_up_once(
+    server: DnsServer, redis_client: Redis
+) -> None:
+    server.delay_s = 0.2
+    fleet = [Cache(server, redis_client, lifetime_s=60) for _ in range(20)]
+    found = await asyncio.gather(*(cache.get("a.test") for cache in fleet))
+    assert set(found) == {(ONE,)}
+    assert server.questions() == 1
+    counted = sum((cache.stats for cache in fleet), Counter())
+    assert counted == {"dns/misses": 1, "dns/hits": 19, "dns/awaited": 19}
+
+
+async def test_a_name_that_does_not_exist_is_asked_for_once(
+    server: DnsServer, redis_client: Redis
+) -> None:
+    server.delay_s = 0.2
+    fleet = [Cache(server, redis_client, lifetime_s=60) for _ in range(5)]
+    found = await asyncio.gather(
+        *(cache.get("nowhere.test") for cache in fleet), return_exceptions=True
+    )
+    assert {type(error) for error in found} == {NoSuchHost}
+    assert server.questions() == 1
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Command, ...]]:
+    """What Redis is asked, by round trips."""
+    found: list[tuple[Command, ...]] = []
+    ask = CommandBatcher.ask
+
+    async def noted(self: CommandBatcher, *commands: Command) -> list[Any]:
+        found.append(commands)
+        return await ask(self, *commands)
+
+    monkeypatch.setattr(CommandBatcher, "ask", noted)
+    return found
+
+
+READ = (("GET", "dns:a.test"), ("PTTL", "dns:a.test"))
+
+
+async def test_a_known_name_costs_one_round_trip_and_no_lock(
+    server: DnsServer, redis_client: Redis, asked: list[tuple[Command, ...]]
+) -> None:
+    await Cache(server, redis_client).get("a.test")
+    asked.clear()
+    assert await Cache(server, redis_client).get("a.test") == (ONE,)
+    assert asked == [READ]
+
+
+async def test_one_process_takes_over_from_one_that_died(
+    server: DnsServer, redis_client: Redis
+) -> None:
+    # The dead one had the lock for another moment.
+    await redis_client.set("{dns:a.test}:lock", "dead", px=150)
+    fleet = [Cache(server, redis_client) for _ in range(5)]
+    found = await asyncio.gather(*(cache.get("a.test") for cache in fleet))
+    assert set(found) == {(ONE,)}
+    assert server.questions() == 1
+    assert not await redis_client.exists("{dns:a.test}:lock")
+
+
+async def test_nobody_waits_for_others_without_end(
+    server: DnsServer, redis_client: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crawler.dns.resolver._LOOKS_S", (0.01, 0.01))
+    await redis_client.set("{dns:a.test}:lock", "endless")
+    assert await Cache(server, redis_client).get("a.test") == (ONE,)
+    # That of another process.
+    assert await redis_client.get("{dns:a.test}:lock") == b"endless"
+
+
+@pytest.mark.parametrize("mood", ["servfail", "silent"])
+async def test_a_failed_lookup_leaves_the_name_to_others(
+    server: DnsServer, redis_client: Redis, mood: str
+) -> None:
+    server.mood = mood
+    with pytest.raises(DnsFailed):
+        await Cache(server, redis_client).get("a.test")
+    assert not await redis_client.exists("{dns:a.test}:lock")
+
+
+async def test_while_dns_is_down_nobody_waits_for_others(
+    server: DnsServer, redis_client: Redis, asked: list[tuple[Command, ...]]
+) -> None:
+    server.mood = "servfail"
+    cache = Cache(server, redis_client, breaker=Breaker(1, backoff=Backoff(60.0, 60.0)))
+    with pytest.raises(DnsFailed):
+        await cache.get("b.test")
+    asked.clear()
+    with pytest.raises(DnsFailed):
+        await cache.get("a.test")
+    assert asked == [READ]
+
+
+async def test_a_lookup_that_is_cancelled_leaves_the_name_to_others(
+    server: DnsServer, redis_client: Redis
+) -> None:
+    server.delay_s = 120
+    cache = Cache(server, redis_client, lifetime_s=120)
+    cache.prefetch(["a.test"])
+    await until(lambda: server.most_at_once == 1)
+    assert await redis_client.exists("{dns:a.test}:lock")
+    await cache.close()
+    assert not await redis_client.exists("{dns:a.test}:lock")

@@ -12,7 +12,7 @@ from scrapy.http import Response
 
 from crawler.download.handler import DownloadHandler
 from crawler.items import Exchange
-from crawler.util.request_meta import ARCHIVED, EXCHANGE, LEASE
+from crawler.util.request_meta import ARCHIVED, EXCHANGE, FINISH, LEASE
 from tests.support.certificates import server_context
 from tests.support.http_server import Answer, handler_with, ok, serving, then_closed, then_silent
 
@@ -86,7 +86,7 @@ async def test_a_packed_body_is_kept_packed(archiving: DownloadHandler) -> None:
         assert exchange.request == server.requests[0]
     assert b"X-Odd: 1\r\n" in exchange.request
     assert (exchange.address, exchange.protocols) == ("127.0.0.1", ("http/1.1",))
-    assert exchange.truncated == ""
+    assert (exchange.truncated, exchange.url) == ("", server.url)
     assert abs(exchange.began_s - time.time()) < 60
 
 
@@ -122,3 +122,15 @@ async def test_nothing_is_kept_unless_a_sink_archives(handler: DownloadHandler) 
         request = Request(server.url, meta={ARCHIVED: True})
         await handler.download_request(request)
     assert EXCHANGE not in request.meta
+
+
+async def test_what_is_made_of_a_response_does_not_change_what_was_on_the_wire(
+    archiving: DownloadHandler,
+) -> None:
+    async def finish(_request: Request, response: Response) -> Response:
+        return response.replace(body=b"rendered")
+
+    async with serving(ok(b"abc")) as server:
+        request = Request(server.url, meta={ARCHIVED: True, FINISH: finish})
+        response = await archiving.download_request(request)
+    assert (response.body, request.meta[EXCHANGE].body) == (b"rendered", b"abc")

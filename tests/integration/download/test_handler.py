@@ -1,7 +1,9 @@
 """The download handler over real sockets: answers, failures, limits and the guard."""
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -14,17 +16,20 @@ from scrapy.exceptions import (
     ResponseDataLossError,
     StopDownload,
 )
-from scrapy.http import HtmlResponse
+from scrapy.http import HtmlResponse, Response
 
 from crawler.dns.lookup import DnsFailed, NoSuchHost
-from crawler.download.errors import PrivateAddress
+from crawler.download import client
+from crawler.download.errors import NotRendered, PrivateAddress, RenderingFull
 from crawler.download.handler import DownloadHandler
 from crawler.errors import ConfigurationError
+from crawler.util.request_meta import BESIDE, FINISH
 from tests.support.crawlers import project_crawler
 from tests.support.dns_server import DnsServer
 from tests.support.http_server import (
     LOOPBACK,
     Answer,
+    Server,
     handler_with,
     ok,
     reset,
@@ -32,6 +37,7 @@ from tests.support.http_server import (
     then_closed,
     then_silent,
 )
+from tests.support.waiting import until
 
 
 @pytest.fixture
@@ -300,3 +306,118 @@ async def test_a_proxy_is_used() -> None:
 async def test_a_bad_setting_is_named(settings: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=next(iter(settings))):
         DownloadHandler.from_crawler(project_crawler(**settings))
+
+
+# --- what finishes a response ---------------------------------------------------------------------
+
+
+async def test_a_response_may_be_finished_within_its_fetch(handler: DownloadHandler) -> None:
+    async def finish(request: Request, response: Response) -> Response:
+        assert response.url == request.url
+        return response.replace(body=response.body + b", and more")
+
+    async with serving(ok(b"found", b"Content-Type: text/html")) as server:
+        response = await handler.download_request(Request(server.url, meta={FINISH: finish}))
+    assert response.body == b"found, and more"
+    assert isinstance(response, HtmlResponse)
+
+
+async def test_the_time_limit_of_a_fetch_ends_before_its_response_is_finished(
+    handler: DownloadHandler,
+) -> None:
+    timeout_s = 2.0
+
+    async def finish(_request: Request, response: Response) -> Response:
+        ends = monotonic() + timeout_s
+        await until(lambda: monotonic() > ends)
+        return response
+
+    async with serving(ok(b"found")) as server:
+        meta = {"download_timeout": timeout_s, FINISH: finish}
+        response = await handler.download_request(Request(server.url, meta=meta))
+    assert response.body == b"found"
+
+
+@pytest.mark.parametrize("error", [NotRendered("crashed"), RenderingFull(), TimeoutError("slow")])
+async def test_an_error_of_what_finishes_a_response_is_that_of_the_download(
+    handler: DownloadHandler, error: Exception
+) -> None:
+    async def finish(_request: Request, _response: Response) -> Response:
+        raise error
+
+    async with serving(ok(b"found")) as server:
+        with pytest.raises(type(error)) as caught:
+            await handler.download_request(Request(server.url, meta={FINISH: finish}))
+        assert caught.value is error
+        # The connection is used again all the same.
+        await handler.download_request(Request(server.url))
+    assert server.connections == 1
+
+
+async def test_there_is_nothing_to_finish_without_a_response(handler: DownloadHandler) -> None:
+    async def finish(_request: Request, response: Response) -> Response:
+        pytest.fail(f"{response} is finished")
+
+    async with serving(then_closed(b"")) as server:
+        with pytest.raises(DownloadFailedError):
+            await handler.download_request(Request(server.url, meta={FINISH: finish}))
+
+
+async def test_a_page_that_is_finished_leaves_its_place_to_the_next_fetch() -> None:
+    finishing = asyncio.Event()
+
+    async def finish(_request: Request, response: Response) -> Response:
+        await finishing.wait()
+        return response
+
+    async with handler_with(CONCURRENT_REQUESTS=1) as handler, serving(ok(b"found")) as server:
+        request = Request(server.url, meta={FINISH: finish})
+        first = asyncio.ensure_future(handler.download_request(request))
+        await until(lambda: server.requests)
+        await handler.download_request(Request(server.url))
+        assert not first.done()
+        finishing.set()
+        assert (await first).body == b"found"
+
+
+# --- requests beside those of the engine ----------------------------------------------------------
+
+
+def held_back(server: list[Server], gate: asyncio.Event) -> Answer:
+    """An answer to requests for /held that waits, while others get theirs at once."""
+
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        if server[0].requests[-1].split()[1] == b"/held":
+            await gate.wait()
+        writer.write(ok(b"found"))
+        await writer.drain()
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("held", "passes"), [({}, {BESIDE: True}), ({BESIDE: True}, {})], ids=["page", "part"]
+)
+async def test_pages_and_parts_of_pages_do_not_take_each_others_places(
+    monkeypatch: pytest.MonkeyPatch, held: dict[str, Any], passes: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(client, "_BESIDE_MAX", 1)
+    gate, servers = asyncio.Event(), list[Server]()
+    async with (
+        handler_with(CONCURRENT_REQUESTS=1) as handler,
+        serving(held_back(servers, gate)) as server,
+    ):
+        servers.append(server)
+
+        def fetch(path: str, meta: dict[str, Any]) -> asyncio.Future[Response]:
+            request = Request(f"{server.url}{path}", meta=dict(meta))
+            return asyncio.ensure_future(handler.download_request(request))
+
+        first = fetch("held", held)
+        await until(lambda: server.requests)
+        # One of the same kind waits for its place; the other kind has its own.
+        second = fetch("second", held)
+        assert (await fetch("third", passes)).body == b"found"
+        assert [request.split()[1] for request in server.requests] == [b"/held", b"/third"]
+        gate.set()
+        assert [(await each).body for each in (first, second)] == [b"found"] * 2

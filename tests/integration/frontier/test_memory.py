@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 from redis.exceptions import OutOfMemoryError
 
-from crawler.frontier import Frontier, Tuning
+from crawler.frontier import Frontier, Tuning, Visit
 from crawler.frontier.records import PAGE_AGAIN
 from crawler.frontier.tuning import bloom
 from crawler.servers.redis.connection import connect
@@ -50,6 +50,9 @@ async def test_every_verb_that_drains_runs_in_a_full_server(place: Place) -> Non
     await beat(frontier, leases, now_ms=T0 + 30_000)
     assert await frontier.reclaim(silence_ms=30_000, delay_ms=0, now_ms=T0 + 30_000) == 1
     await frontier.reassert(leases[5:6], {"a.test": 10}, now_ms=T0 + 30_000)
+    visit = await frontier.visit("part.test", now_ms=T0 + 30_000)
+    assert isinstance(visit, Visit)
+    await frontier.visited([(visit, 1000)], now_ms=T0 + 30_000)
     control = await place.control()
     await control.pause()
     await control.resume()

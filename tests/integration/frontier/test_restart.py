@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from crawler.errors import ServerAway
-from crawler.frontier import Frontier, Lease
+from crawler.frontier import Frontier, Lease, NoVisit, Visit
 from crawler.frontier.records import PAGE_AGAIN, VISIT_AGAIN
 from crawler.servers.redis.connection import Client, connect
 from crawler.servers.redis.errors import RedisAway
@@ -88,6 +88,23 @@ async def test_claims_rest_for_the_grace_and_resume(
     assert (first.state, first.leases, first.wait_ms) == ("grace", [], GRACE)
     assert (await frontier.claim(1, "r2", now_ms=T0 + 99 + GRACE)).wait_ms == 1
     assert len((await frontier.claim(1, "r3", now_ms=T0 + 100 + GRACE)).leases) == 1
+
+
+async def test_hosts_are_not_visited_during_the_grace_but_visits_go_on(
+    redis_process: RedisProcess, place: Place
+) -> None:
+    frontier = await place.instance()
+    visit = await frontier.visit("a.test", now_ms=T0)
+    assert isinstance(visit, Visit)
+    await restart(redis_process, place)
+    # This may be the first that the server hears after its restart.
+    refused = await frontier.visit("b.test", now_ms=T0 + 100)
+    assert refused == NoVisit("grace", GRACE)
+    await beat(frontier, [visit], now_ms=T0 + 200)
+    await frontier.visited([(visit, 0)], now_ms=T0 + 200)
+    later = await frontier.visit("a.test", now_ms=T0 + 100 + GRACE)
+    assert isinstance(later, Visit)
+    assert int(later.token) > int(visit.token) + 100_000
 
 
 async def test_a_crawl_that_nobody_works_on_needs_no_grace(

@@ -13,10 +13,12 @@ from crawler.frontier import Claim, CrawlControl, Entry, Frontier, Lease, Sizes
 from crawler.scheduling.engine import EngineHooks
 from crawler.scheduling.heartbeat import Heartbeat, Pulse
 from crawler.scheduling.lease_pool import CompletionLimits, LeasePool, PageLimit
+from crawler.scheduling.options import CrawlOptions
 from crawler.scheduling.recrawls import Recrawls
 from crawler.servers.health import redis_health
 from crawler.servers.redis.connection import connect
 from crawler.urls import fingerprint
+from tests.integration.frontier.fleet import crawl_all
 from tests.support.waiting import until
 
 SOON_S = 20.0
@@ -58,15 +60,19 @@ class HalfAway(Frontier):
 
 
 def lease_pool_of(
-    frontier: Frontier, wake: Callable[[], None] = lambda: None, *, room: int = 8
+    frontier: Frontier,
+    wake: Callable[[], None] = lambda: None,
+    *,
+    room: int = 8,
+    own_per_minute: float = 0.0,
+    close_when_done: bool = False,
 ) -> LeasePool:
     async def take_in() -> int:
         return 0
 
     hooks = EngineHooks(room=lambda: room, wake=wake, take_in=take_in)
-    lease_pool = LeasePool(
-        frontier, redis_health(), CompletionLimits(close_when_done=False), hooks, Recrawls()
-    )
+    limits = CompletionLimits(close_when_done=close_when_done, own_per_minute=own_per_minute)
+    lease_pool = LeasePool(frontier, redis_health(), limits, hooks, Recrawls())
     lease_pool.keep_alive(monotonic() + 60)
     return lease_pool
 
@@ -314,3 +320,107 @@ async def test_a_server_that_forgot_a_process_learns_which_hosts_it_contacted(
         await lease_pool.close()
         await heartbeat.close()
     await redis.aclose()
+
+
+# --- rates ---------------------------------------------------------------------------------------
+
+
+async def claimed_by(lease_pool: LeasePool) -> int:
+    """Claim once, and count the leases that are held now."""
+    await lease_pool._claim_once()
+    return lease_pool.held
+
+
+async def test_a_process_begins_no_more_than_its_rate_allows(frontier: SlowAnswers) -> None:
+    frontier.delay_s = 0
+    await add(frontier, *(f"http://{number}.test/" for number in range(20)))
+    lease_pool = lease_pool_of(frontier, own_per_minute=0.1)
+    assert [await claimed_by(lease_pool) for _ in range(3)] == [1, 1, 1]
+    # Redis was asked once: it waits by itself.
+    assert frontier.answered == 1
+    await lease_pool.close()
+
+
+async def test_the_processes_of_a_crawl_share_its_rate(redis_url: str) -> None:
+    async with await connect(redis_url) as redis:
+        fleet = []
+        for _ in range(3):
+            frontier = Frontier(redis, "test", shards=4)
+            await frontier.open()
+            fleet.append(lease_pool_of(frontier))
+        await add(frontier, *(f"http://{number}.test/" for number in range(100)))
+        for lease_pool in fleet:
+            lease_pool.follow(CrawlOptions(max_pages_per_minute=1))
+        for _ in range(2):
+            for lease_pool in fleet:
+                await claimed_by(lease_pool)
+        assert sum(lease_pool.held for lease_pool in fleet) == 1
+        # A change of the option applies with the next claim of each.
+        for lease_pool in fleet:
+            lease_pool.follow(CrawlOptions())
+        assert await claimed_by(fleet[1]) == 8
+        for lease_pool in fleet:
+            await lease_pool.close()
+
+
+async def end_unfetched(lease_pool: LeasePool, lease: Lease, how: str) -> None:
+    if how == "put off":
+        lease_pool.hand_back(lease, 60_000)
+    elif how == "denied":
+        lease_pool.release(lease, 0)
+        lease_pool.done(lease, page=False)
+    elif how == "dropped":
+        lease_pool.done(lease, page=False)
+    elif how == "fetched":
+        assert lease_pool.may_fetch(lease)
+        lease_pool.release(lease, 0)
+        lease_pool.parsed(lease)
+        lease_pool.done(lease, page=True)
+    else:
+        assert lease_pool.may_fetch(lease)
+        # For its robots.txt.
+        lease_pool.hand_back(lease, 60_000)
+    await lease_pool.outbox.drain()
+
+
+@pytest.mark.parametrize("whose", ["process", "crawl"])
+@pytest.mark.parametrize(
+    ("how", "counts"),
+    [
+        ("put off", False),
+        ("denied", False),
+        ("dropped", False),
+        ("fetched", True),
+        ("robots.txt", True),
+    ],
+)
+async def test_a_url_counts_for_rates_if_its_host_was_contacted(
+    redis_url: str, whose: str, how: str, counts: bool
+) -> None:
+    async with await connect(redis_url) as redis:
+        frontier = Frontier(redis, "test")
+        await frontier.open()
+        await add(frontier, *(f"http://{number}.test/" for number in range(20)))
+        lease_pool = lease_pool_of(frontier, own_per_minute=1 if whose == "process" else 0)
+        lease_pool.follow(CrawlOptions(max_pages_per_minute=1 if whose == "crawl" else 0))
+        assert await claimed_by(lease_pool) == 1
+        lease = lease_pool.take()
+        assert lease is not None
+        await end_unfetched(lease_pool, lease, how)
+        assert await claimed_by(lease_pool) == (0 if counts else 1)
+        await lease_pool.close()
+
+
+async def test_a_crawl_with_a_rate_comes_to_its_end(redis_url: str) -> None:
+    async with await connect(redis_url) as redis:
+        frontier = Frontier(redis, "test", shards=4)
+        await frontier.open()
+        await add(frontier, *(f"http://{number}.test/" for number in range(30)))
+        # Thirty in less than a second.
+        lease_pool = lease_pool_of(frontier, own_per_minute=6000, close_when_done=True)
+        lease_pool.follow(CrawlOptions(max_pages_per_minute=3000))
+        lease_pool.open()
+        async with asyncio.timeout(SOON_S):
+            assert len(await crawl_all(lease_pool)) == 30
+        assert lease_pool.completion.reason == "finished"
+        await lease_pool.close()

@@ -80,6 +80,7 @@ async def test_a_page_is_a_document_that_fits_the_mapping(
         markdown="**Wörter**",
         language="de",
         depth=2,
+        rendered=True,
     )
     assert await write(sink, one) == {}
     found = server.documents[one.url]
@@ -95,7 +96,8 @@ async def test_a_page_is_a_document_that_fits_the_mapping(
         "url_hash": one.url_hash,
         "crawled_at": "2026-01-02T03:04:05.678+00:00",
     }
-    assert found.items() >= (expected | {"status": 200, "stored": True, "depth": 2}).items()
+    expected |= {"status": 200, "stored": True, "depth": 2, "rendered": True}
+    assert found.items() >= expected.items()
     assert server.indexes["pages"].properties.keys() >= found.keys()
     assert server.indexes["pages"].properties["text"] == {"type": "text"}
 

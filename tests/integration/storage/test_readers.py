@@ -28,6 +28,7 @@ from crawler.storage.sinks import named_sinks
 from crawler.urls import fingerprint
 from tests.support.crawlers import project_crawler
 from tests.support.postgres_server import PostgresServer, PrivatePostgres
+from tests.unit.storage.warc.pages import exchange
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -94,11 +95,27 @@ READ: dict[str, Any] = {
     "headings": ["# Grüße", "## Zwei"],
     "rights": {"meta": ["noai"], "robots.txt": ["ai-train=no"]},
     "relevance": 0.0,
+    "rendered": True,
 }
+
+
+def rendered(path: str, hours: float = 0, **fields: Any) -> Page:
+    """A page whose server sent a shell without words, and whose browser showed more."""
+    found = page(path, hours, rendered=True, **fields)
+    found.exchange = exchange(body=SHELL, url=found.url)
+    return found
+
+
+SHELL = b"<html><div id=app></div><script src=/app.js></script>" + b" " * 300
 
 # Visits in the order in which they are written.
 VISITS = [
     page("/read", **READ),
+    rendered("/shown", final_url="http://a.test/by-history"),
+    rendered("/shown-too"),
+    page("/shown-copy", duplicate_of=url_hash("http://a.test/shown"), title="/shown"),
+    rendered("/not-shown-now"),
+    page("/not-shown-now", 1, visits=2),
     page("/no-more", **READ),
     page("/no-more", 1, visits=2),
     page("/similar", duplicate_of=url_hash("http://a.test/"), duplicate_similarity=0.93),
@@ -270,6 +287,7 @@ CHOICES = [
     Wanted(statuses=(400, 599)),
     Wanted(statuses=(0, 0), reason="robots"),
     Wanted(kept=True),
+    Wanted(rendered=True),
 ]
 
 

@@ -330,3 +330,11 @@ def test_a_line_with_more_than_a_url_is_left_out(tmp_path: Path, line: str) -> N
     assert "line 1: " in str(found)
     assert "a line must have one URL and nothing else" in str(found)
     assert urls(str(file)) == ["http://c.test/a,b;c?d=http://e.test/"]
+
+
+def test_all_lines_of_the_sample_are_seeds() -> None:
+    file = Path(__file__).resolve().parents[3] / "examples" / "seeds.txt"
+    found = list(read(parse(str(file))))
+    assert len(found) > 10
+    assert all(isinstance(seed, Entry) for seed in found)
+    assert len({seed.url for seed in found if isinstance(seed, Entry)}) == len(found)

@@ -7,6 +7,7 @@ import pytest
 from crawler.discovery import follow
 from crawler.discovery.follow import trusted_domains
 from crawler.errors import ConfigurationError
+from tests.support.crawlers import project_crawler
 
 
 @pytest.mark.parametrize("given", [None, "", [], ()])
@@ -46,3 +47,20 @@ def test_of_a_long_file_the_first_count(tmp_path: Path, monkeypatch: pytest.Monk
 def test_what_is_no_domain_is_named(given: str | list[str]) -> None:
     with pytest.raises(ConfigurationError, match="TRUSTED_DOMAINS"):
         trusted_domains(given)
+
+
+def test_the_list_that_comes_with_the_crawler_has_domains_once_and_names_its_source() -> None:
+    found = trusted_domains("well-known")
+    assert len(found) > 60
+    assert set(found.values()) == {0}
+    assert {"wikipedia.org", "w3.org", "who.int"} < found.keys()
+    text = (Path(follow.__file__).parent / "trusted_domains.txt").read_text()
+    listed = [line for line in text.splitlines() if line and not line.startswith("#")]
+    assert len(listed) == len(found)
+    assert "# Source: " in text
+
+
+def test_the_list_that_comes_with_the_crawler_gives_points() -> None:
+    crawler = project_crawler(TRUSTED_DOMAINS="well-known")
+    reasons = follow.scorer(crawler.settings).explain("https://en.wikipedia.org/wiki/A", 1)
+    assert any("trusted" in reason for reason, _ in reasons)

@@ -12,11 +12,11 @@ from scrapy.exceptions import (
 )
 from scrapy.http import Response
 
-from crawler.download.errors import Malformed, StoppedTooLong
+from crawler.download.errors import Malformed, NotRendered, RenderingFull, StoppedTooLong
 from crawler.middlewares.politeness import CRAWL_DELAY, PolitenessMiddleware
-from crawler.politeness.host_delays import HostDelays
+from crawler.politeness.host_delays import Fetch, HostDelays
 from crawler.util.file_limit import OutOfSockets
-from crawler.util.request_meta import LEASE
+from crawler.util.request_meta import FETCH, FETCH_STARTED, LEASE
 from tests.support.schedulers import WritingScheduler, crawler_with, lease_of
 
 URL = "http://h.test/a"
@@ -164,6 +164,58 @@ async def test_a_process_that_may_have_lost_its_lease_hands_it_back_unfetched(
     request = leased()
     assert middleware.process_request(request) is request
     assert scheduler.calls == [("hand_back", URL, 0)]
+
+
+@pytest.fixture
+def adaptive(scheduler: WritingScheduler) -> PolitenessMiddleware:
+    """A middleware that leaves a host alone for ten times as long as a fetch takes."""
+    crawler = crawler_with(scheduler, DELAY_FACTOR=10, DELAY_MIN=0.1, DELAY_MAX=60)
+    return PolitenessMiddleware.from_crawler(crawler)
+
+
+async def test_the_time_that_a_page_takes_to_render_is_not_its_hosts(
+    adaptive: PolitenessMiddleware, scheduler: WritingScheduler
+) -> None:
+    request = leased()
+    adaptive.process_request(request)
+    # As long ago as no fetch takes.
+    request.meta[FETCH_STARTED] -= 1000
+    request.meta[FETCH] = Fetch(0.5, 200)
+    await adaptive.process_response(request, Response(URL))
+    assert scheduler.calls == [("release", URL, 5_000)]
+    assert request.meta["fetch_ms"] == 500
+    assert FETCH not in request.meta
+
+
+async def test_a_host_that_is_overloaded_by_the_parts_of_a_page_rests_as_it_asks(
+    middleware: PolitenessMiddleware, scheduler: WritingScheduler
+) -> None:
+    request = leased()
+    middleware.process_request(request)
+    request.meta[FETCH] = Fetch(0.1, 429, 120.0)
+    await middleware.process_response(request, Response(URL, status=200))
+    assert scheduler.calls == [("long_release", URL, 120_000)]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [NotRendered("crashed"), RenderingFull(), OSError("in our own code")],
+    ids=lambda error: type(error).__name__,
+)
+async def test_a_browser_that_fails_is_no_failure_of_the_host(
+    scheduler: WritingScheduler, error: Exception
+) -> None:
+    crawler = crawler_with(scheduler, DELAY_FACTOR=0, DELAY_MIN=1)
+    middleware = PolitenessMiddleware.from_crawler(crawler)
+    health = CountedHealth()
+    health.failures = 3
+    HostDelays.of(crawler).health = health  # type: ignore[assignment]
+    request = leased()
+    middleware.process_request(request)
+    request.meta[FETCH] = Fetch(0.1, 200)
+    await middleware.process_exception(request, error)
+    assert scheduler.calls == [("release", URL, 1_000)]
+    assert health.failures == 0
 
 
 @pytest.mark.parametrize("setting", [{"DOWNLOAD_DELAY": 1}, {"AUTOTHROTTLE_ENABLED": True}])

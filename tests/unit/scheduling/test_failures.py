@@ -12,7 +12,14 @@ from scrapy.http import Response
 from scrapy.spidermiddlewares.httperror import HttpError
 from twisted.python.failure import Failure
 
-from crawler.download.errors import Forbidden, Malformed, StoppedTooLong, TooBigUnpacked
+from crawler.download.errors import (
+    Forbidden,
+    Malformed,
+    NotRendered,
+    RenderingFull,
+    StoppedTooLong,
+    TooBigUnpacked,
+)
 from crawler.errors import NotStored
 from crawler.frontier import Added, Entry, Kind, Lease
 from crawler.frontier.outbox import SeenCache, UrlAdder
@@ -220,6 +227,27 @@ def test_a_request_may_say_how_often_it_is_retried(
     assert failures.is_last(lease) is is_last
     assert failures.retry(lease, Failure(DownloadTimeoutError())) is not is_last
     assert isinstance(failures.decide(lease, "status_503"), Bury if is_last else Retry)
+
+
+@pytest.mark.parametrize("attempts", [0, 3])
+def test_a_page_for_which_no_browser_is_free_comes_back_without_an_attempt(
+    scheduler: WritingScheduler, attempts: int
+) -> None:
+    lease = lease_of(attempts=attempts, queue=2)
+    assert scheduler.failures.retry(lease, Failure(RenderingFull()))
+    ((verb, url, delay_ms, queue),) = scheduler.calls
+    assert (verb, url, queue) == ("postpone", URL, 2)
+    assert 5_000 <= delay_ms <= 10_000
+
+
+def test_a_page_that_its_browser_did_not_survive_is_tried_again_as_long_as_others(
+    scheduler: WritingScheduler,
+) -> None:
+    assert scheduler.failures.retry(lease_of(attempts=2), Failure(NotRendered("crashed")))
+    ((verb, url, decision),) = scheduler.calls
+    assert (verb, url, decision.reason) == ("fail", URL, "rendering")
+    assert isinstance(decision, Retry)
+    assert not scheduler.failures.retry(lease_of(attempts=3), Failure(NotRendered("crashed")))
 
 
 class SlowOutbox:

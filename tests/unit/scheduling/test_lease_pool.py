@@ -60,6 +60,16 @@ def test_a_request_that_is_put_off_no_longer_has_a_lease(pool: Pool) -> None:
     assert not pool.leases.may_fetch(pool.lease)
 
 
+def test_a_page_counts_for_its_shard_too(pool: Pool) -> None:
+    pool.leases.done(pool.lease, page=True)
+    assert pool.counted == ["pages/crawled", f"shard/pages/{pool.lease.shard}"]
+
+
+def test_what_is_no_page_counts_for_no_shard(pool: Pool) -> None:
+    pool.leases.done(pool.lease, page=False, no_page="robots/denied")
+    assert pool.counted == ["robots/denied"]
+
+
 @pytest.mark.parametrize(
     ("decision", "verb", "stats"),
     [

@@ -1,5 +1,6 @@
 """Pages of visits: what the frontier and the response headers say of them."""
 
+from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,10 +10,10 @@ from scrapy.http import Response
 
 from crawler.discovery.parents import ParentUrls
 from crawler.frontier import Lease
-from crawler.items import Page
+from crawler.items import Page, Rendering
 from crawler.scheduling.page_maker import MAX_BYTES, MAX_NAMES, MAX_VALUE_BYTES, PageMaker
 from crawler.urls import DEFAULT, fingerprint
-from crawler.util.request_meta import LEASE
+from crawler.util.request_meta import LEASE, RENDERING
 from tests.support.crawlers import project_crawler
 from tests.support.schedulers import lease_of
 
@@ -133,3 +134,33 @@ def test_the_setting_says_which_headers_are_kept(given: Any, kept: set[str]) -> 
     maker = PageMaker.of(project_crawler(PAGES_HEADERS=given))
     headers = {"Server": "s", "Vary": "v", "X-Any": "a"}
     assert page_of(headers, maker).headers.keys() == kept
+
+
+def test_a_page_that_was_rendered_says_so_and_how() -> None:
+    how = Rendering(
+        ms=1200,
+        settled=True,
+        parts=3,
+        parts_cached=0,
+        parts_left_out=Counter(image=2),
+        console_errors=0,
+        routes=["/a"],
+        screenshot=b"webp",
+    )
+    response = Response(URL, request=Request(URL, meta={RENDERING: how}))
+    page = PageMaker().page_of(response)
+    assert page.rendered
+    assert page.extra == {"rendering": how.record()}
+    # Neither the picture nor what became links.
+    assert how.record().keys().isdisjoint({"routes", "screenshot"})
+    assert type(how.record()["parts_left_out"]) is dict
+    other = page_of({})
+    assert (other.rendered, other.extra) == (False, {})
+
+
+@pytest.mark.parametrize(("method", "body"), [("GET", b""), ("POST", b"a=1"), ("POST", b"a=2")])
+def test_a_response_without_a_lease_is_known_by_its_request(method: str, body: bytes) -> None:
+    response = Response(URL, request=Request(URL, method=method, body=body))
+    page = PageMaker().page_of(response)
+    assert page.url == URL
+    assert page.url_hash == f"{fingerprint(URL, method, body):016x}"

@@ -5,6 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import bson
 import pytest
 from scrapy import Request
 from scrapy.exceptions import CloseSpider
@@ -13,7 +14,7 @@ from scrapy.http import HtmlResponse, JsonResponse, Response, TextResponse, XmlR
 from crawler.download.receiver import TYPE_NOT_ACCEPTED
 from crawler.errors import ConfigurationError
 from crawler.frontier import Added
-from crawler.items import Page
+from crawler.items import Page, Rendering
 from crawler.pipelines.duplicates import Duplicates
 from crawler.scheduling.lease_pool import REDIS_LOST
 from crawler.scheduling.options import CrawlOptions
@@ -21,7 +22,7 @@ from crawler.servers.health import GaveUp
 from crawler.settings import ITEM_PIPELINES
 from crawler.spiders.web import WebSpider
 from crawler.topics.model import TopicModel
-from crawler.util.request_meta import LEASE
+from crawler.util.request_meta import LEASE, RENDERING
 from tests.support.schedulers import WritingScheduler, crawler_with, lease_of
 
 URL = "http://h.test/a"
@@ -458,6 +459,167 @@ async def test_a_page_keeps_what_is_said_about_its_use(scheduler: WritingSchedul
         "robots.txt": usage,
         "html": ["robots: noai"],
     }
+
+
+# --- pages that were rendered ---------------------------------------------------------------------
+
+
+def rendering(*routes: str, screenshot: bytes = b"") -> Rendering:
+    return Rendering(
+        ms=1200,
+        settled=False,
+        parts=3,
+        parts_cached=2,
+        parts_left_out={"image": 4},
+        console_errors=1,
+        routes=routes,
+        screenshot=screenshot,
+    )
+
+
+async def rendered_page(
+    scheduler: WritingScheduler,
+    found: Rendering,
+    body: bytes = HTML,
+    headers: dict[str, str] | None = None,
+    **settings: Any,
+) -> Page:
+    spider = WebSpider.from_crawler(crawler_with(scheduler, **settings))
+    response = HtmlResponse(URL, headers=headers, body=body)
+    return await page_of(response, spider, **{RENDERING: found})
+
+
+async def test_a_page_says_how_it_was_rendered(scheduler: WritingScheduler) -> None:
+    page = await rendered_page(scheduler, rendering())
+    assert page.rendered
+    assert page.extra == {
+        "rendering": {
+            "ms": 1200,
+            "settled": False,
+            "parts": 3,
+            "parts_cached": 2,
+            "parts_left_out": {"image": 4},
+            "console_errors": 1,
+        }
+    }
+    # Every sink can store it.
+    bson.encode(page.extra)
+    assert not (await page_of(HtmlResponse(URL, body=HTML), spider_with(scheduler))).rendered
+
+
+async def test_routes_of_a_page_are_links(scheduler: WritingScheduler) -> None:
+    routes = ["/b", "http://h.test/r?b=2&a=1#part", "x/../s", "#top", "javascript:go()", "http://["]
+    page = await rendered_page(scheduler, rendering(*routes))
+    assert page.links == [
+        *("http://h.test/b", "http://o.test/"),
+        *("http://h.test/r?a=1&b=2", "http://h.test/s"),
+    ]
+    assert page.written == {"http://h.test/r?a=1&b=2": "?b=2&a=1"}
+
+
+async def test_routes_are_links_as_far_as_there_is_room_for_them(
+    scheduler: WritingScheduler,
+) -> None:
+    routes = [f"/r{number}" for number in range(10)]
+    page = await rendered_page(scheduler, rendering(*routes), MAX_OUTLINKS=4)
+    assert [url.rpartition("/")[2] for url in page.links] == ["b", "", "r0", "r1"]
+    page = await rendered_page(scheduler, rendering(*routes), MAX_OUTLINKS=0)
+    assert page.links == []
+
+
+NOFOLLOW = b"<meta name=robots content=nofollow>" + HTML
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "settings", "links"),
+    [
+        (NOFOLLOW, {}, {}, 0),
+        (HTML, {"X-Robots-Tag": "nofollow"}, {}, 0),
+        (NOFOLLOW, {}, {"OBEY_NOFOLLOW": False}, 3),
+    ],
+    ids=["meta", "header", "disobeyed"],
+)
+async def test_routes_of_a_page_whose_links_are_not_to_be_followed_are_not(
+    scheduler: WritingScheduler,
+    body: bytes,
+    headers: dict[str, str],
+    settings: dict[str, Any],
+    links: int,
+) -> None:
+    page = await rendered_page(scheduler, rendering("/r"), body, headers, **settings)
+    assert len(page.links) == links
+
+
+async def test_a_screenshot_is_kept_and_its_place_told(
+    scheduler: WritingScheduler, tmp_path: Path
+) -> None:
+    wanted = {"PAGE_FIELDS": ["screenshot"], "RENDER_SCREENSHOTS": str(tmp_path)}
+    page = await rendered_page(scheduler, rendering(screenshot=b"webp"), **wanted)
+    assert page.extra["screenshot"] == str(screenshot_in(tmp_path, page))
+    assert screenshot_in(tmp_path, page).read_bytes() == b"webp"
+    assert page.flags == []
+
+
+async def test_a_spider_that_keeps_screenshots_is_made_before_the_crawl_has_stats(
+    scheduler: WritingScheduler, tmp_path: Path
+) -> None:
+    wanted = {"PAGE_FIELDS": ["screenshot"], "RENDER_SCREENSHOTS": str(tmp_path)}
+    crawler = crawler_with(scheduler, **wanted)
+    # As Scrapy has it when it makes the spider.
+    stats, crawler._stats = crawler.stats, None
+    spider = WebSpider.from_crawler(crawler)
+    crawler.stats = stats
+    response = HtmlResponse(URL, body=HTML)
+    await page_of(response, spider, **{RENDERING: rendering(screenshot=b"webp")})
+    assert stats.get_value("screenshots/kept") == 1
+
+
+def screenshot_in(folder: Path, page: Page) -> Path:
+    return folder / "crawl" / page.url_hash[:2] / f"{page.url_hash}.webp"
+
+
+@pytest.mark.parametrize(
+    ("body", "settings", "is_stored"),
+    [
+        (b"<meta name=robots content=noindex>" + HTML, {"PAGE_FIELDS": ["screenshot"]}, False),
+        (HTML, {}, True),
+    ],
+    ids=["noindex", "not wanted"],
+)
+async def test_a_screenshot_of_what_is_not_to_be_kept_is_not_kept(
+    scheduler: WritingScheduler,
+    tmp_path: Path,
+    body: bytes,
+    settings: dict[str, Any],
+    is_stored: bool,
+) -> None:
+    settings = {**settings, "RENDER_SCREENSHOTS": str(tmp_path)}
+    page = await rendered_page(scheduler, rendering(screenshot=b"webp"), body, **settings)
+    assert page.stored is is_stored
+    assert "screenshot" not in page.extra
+    assert "no_screenshot" not in page.flags
+    assert not screenshot_in(tmp_path, page).exists()
+
+
+async def test_a_page_whose_screenshot_cannot_be_kept_says_so(
+    scheduler: WritingScheduler, tmp_path: Path
+) -> None:
+    (tmp_path / "crawl").write_text("a file in the place of the folder")
+    wanted = {"PAGE_FIELDS": ["screenshot"], "RENDER_SCREENSHOTS": str(tmp_path)}
+    page = await rendered_page(scheduler, rendering(screenshot=b"webp"), **wanted)
+    assert page.flags == ["no_screenshot"]
+    assert "screenshot" not in page.extra
+    assert page.stored
+
+
+def test_arguments_of_rendering_are_settings_of_the_process(scheduler: WritingScheduler) -> None:
+    crawler = crawler_with(scheduler, RENDER="never", RENDER_SCROLL=3)
+    # As it is while a spider is made.
+    crawler.settings.frozen = False
+    WebSpider.from_crawler(crawler, render="auto")
+    assert (crawler.settings["RENDER"], crawler.settings["RENDER_SCROLL"]) == ("auto", 3)
+    WebSpider.from_crawler(crawler, scroll="5")
+    assert (crawler.settings["RENDER"], crawler.settings["RENDER_SCROLL"]) == ("auto", 5)
 
 
 # --- focused crawls -------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import zstandard
 from benchmarks.crawl.pages import Size, page
 from crawler.errors import CrawlerError
 from crawler.items import Page
-from crawler.storage.documents import as_json, charset_of, texts_of
+from crawler.storage.documents import as_json, charset_of, optional_fields, texts_of
 from crawler.storage.mongo.sink import CODECS, MongoSink, compressor, decompress
 from crawler.storage.reader import StoredContent
 from tests.support.corpus import articles
@@ -101,3 +101,10 @@ def test_main_text_and_markdown_are_stored_only_if_a_page_has_them() -> None:
         "http://a.test/", b"", "all", texts["main_text"], "**x**"
     )
     assert StoredContent.of("http://a.test/", b"", {"text": "all"}).markdown == ""
+
+
+def test_what_a_page_does_not_have_is_left_out() -> None:
+    page = Page("http://a.test/", "http://a.test/", 200, datetime(2024, 5, 1, tzinfo=UTC))
+    assert optional_fields(page) == {}
+    page.rendered, page.relevance = True, 0.0
+    assert optional_fields(page) == {"rendered": True, "relevance": 0.0}

@@ -114,6 +114,7 @@ def test_a_page_is_stored_with_these_columns_and_no_others() -> None:
     page.media_type, page.text_language, page.author = "text/html", "en", "Ann"
     page.published_at, page.updated_at, page.headings = now, now, ["# Title"]
     page.rights, page.relevance, page.duplicate_similarity = {"meta": ["noai"]}, 0.0, 0.9
+    page.rendered = True
     documents = documents_of(page, "none", compressor("none"))
     stored = bson.decode(documents.metadata).keys()
     # `scrapy pages rank` writes the rank.

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from scrapy.settings import Settings
 
 from crawler.scheduling import engine as engines
 from crawler.scheduling.engine import Engine
@@ -86,8 +87,9 @@ def test_after_a_shortage_none_starts_then_fewer_then_slowly_more(
             _slot=slot,
             scraper=SimpleNamespace(slot=slot),
             paused=False,
-            downloader=SimpleNamespace(active=active),
+            downloader=SimpleNamespace(active=active, total_concurrency=64),
         ),
+        settings=Settings({"CONCURRENT_REQUESTS": 64}),
         stats=SimpleNamespace(inc_value=lambda _name: None),
     )
     engine = Engine(crawler, 64)

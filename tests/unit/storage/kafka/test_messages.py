@@ -59,6 +59,7 @@ def of_page(
         {"title": "\ud800 half a pair", "extra": {"nan": float("nan"), "at": NOW}},
         {"stored": False, "reason": "noindex"},
         {"status": 304, "stored": False, "flags": ["not_modified"], "next_crawl": NOW},
+        {"rendered": True, "extra": {"rendering": {"ms": 1200}, "screenshot": "/a.webp"}},
         {"discovered_at": NOW, "duplicate_of": "0" * 16, "duplicate_distance": 2},
     ],
 )

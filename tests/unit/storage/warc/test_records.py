@@ -158,6 +158,33 @@ def test_metadata_are_stored_if_wished() -> None:
     assert "metadata" not in read(given)
 
 
+def test_a_rendered_page_has_a_record_of_what_its_browser_showed() -> None:
+    shown = b"<html><p>made by a script"
+    given = page(wire=exchange(url="http://a.test/?sent"), rendered=True, body=shown)
+    found = read(given)
+    assert list(found) == ["request", "conversion", "response"]
+    header = found["conversion"].rec_headers.get_header
+    assert found["conversion"].block == shown
+    assert header("WARC-Refers-To") == found["response"].rec_headers.get_header("WARC-Record-ID")
+    assert header("Content-Type") == "text/html; charset=utf-8"
+    # What the server sent, for the URL that was requested; its type is not that of the page.
+    assert found["response"].block == HEAD + exchange().body
+    assert {each.rec_headers.get_header("WARC-Target-URI") for each in found.values()} == {
+        "http://a.test/?sent"
+    }
+    identified = found["response"].rec_headers.get_header("WARC-Identified-Payload-Type")
+    assert identified is None
+    assert "conversion" not in read(page())
+
+
+def test_a_rendered_page_whose_bytes_are_not_known_is_a_response() -> None:
+    found = page(rendered=True, body=b"<html>shown")
+    found.exchange = None
+    records = read(found)
+    assert list(records) == ["response"]
+    assert records["response"].block.endswith(b"\r\n\r\n<html>shown")
+
+
 def test_a_page_that_asks_not_to_be_kept_is_not_archived() -> None:
     assert capture_of(page(reason="noindex", stored=False)) is None
 

@@ -1,0 +1,1 @@
+"""What rendering pages costs, beside others who do."""
