@@ -5,6 +5,8 @@ the process of a crawl (extensions/admin.py) or alone (`scrapy admin`).
 
     queries       questions to a crawl and orders for it, and the typed answers
     host_records  what is cached of a host, robots.txt and addresses: read or forget it
+    host_report   why a host is crawled as it is
+    refusals      why a URL would be left out, and by which rule
     routes        HTTP routes: they check a request, call a query, return its answer; events
     server        makes application and server from the settings; runs in the caller's event loop
     security      the bearer token, and the checks that every request has to pass

@@ -23,7 +23,10 @@ from crawler.robots import records
 from crawler.robots.records import RobotsRecord
 from crawler.robots.rules import (
     FORBIDDEN_FILE_RULES,
+    RobotsLine,
     RobotsRules,
+    deciding_line,
+    lines_for,
     product_token,
     robots_name,
     text_of,
@@ -63,6 +66,9 @@ class RobotsFile:
     sitemaps: list[str]
     size_bytes: Count
     text: str = field(metadata=doc(f"Its first {_TEXT_MAX:,} characters"))
+    applies: list[int] = field(
+        metadata=doc("Numbers of the lines that apply to this crawler, from 1")
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +78,17 @@ class HostRobots:
     host: str
     user_agent: str = field(metadata=doc("Name by which files address this crawler"))
     files: list[RobotsFile]
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsVerdict:
+    """Verdict of a cached robots.txt about one URL."""
+
+    file: str
+    state: Literal["allowed", "denied", "unreachable", "unknown"]
+    reason: str = ""
+    # The line that denies it.
+    line: RobotsLine | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +190,30 @@ class HostRecords:
             sitemaps=rules.sitemaps if rules is not None else [],
             size_bytes=len(record.body or b""),
             text=text[:_TEXT_MAX],
+            applies=[line.number for line in lines_for(record.body or b"", self.user_agent)],
         )
+
+    async def verdict(self, redis: Client, url: str) -> RobotsVerdict:
+        """Return what the cached robots.txt says about a canonical URL."""
+        authority = authority_of(url)
+        record = (await _known(redis, [authority])).get(authority)
+        if record is None:
+            return RobotsVerdict(f"{authority}/robots.txt", "unknown")
+        return await asyncio.to_thread(self._verdict, authority, record, url)
+
+    def _verdict(self, authority: str, record: RobotsRecord, url: str) -> RobotsVerdict:
+        file, rules = f"{authority}/robots.txt", self._rules(record)
+        if rules is None:
+            return RobotsVerdict(file, "unreachable", record.reason)
+        if rules.allows(url):
+            return RobotsVerdict(file, "allowed")
+        if record.is_forbidden:
+            why = (
+                f"it was answered by {record.status or '401 or 403'}, and ROBOTS_FORBIDDEN_IS deny"
+            )
+            return RobotsVerdict(file, "denied", why)
+        lines = lines_for(record.body or b"", self.user_agent)
+        return RobotsVerdict(file, "denied", line=deciding_line(lines, url))
 
     def _rules(self, record: RobotsRecord) -> RobotsRules | None:
         if record.reason:

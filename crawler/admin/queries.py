@@ -13,7 +13,8 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -26,11 +27,12 @@ from pymongo.errors import PyMongoError
 from crawler.discovery import seeds
 from crawler.discovery.scope import Scope
 from crawler.errors import ConfigurationError, CrawlerError, NotFound, ServerAway
-from crawler.frontier import CrawlControl, Entry, HostState
+from crawler.frontier import CrawlControl, Entry, HostState, Sizes, meta
 from crawler.frontier.control import BUCKET_MS
 from crawler.frontier.on_disk import OnDisk
+from crawler.monitoring.estimate import estimate
 from crawler.monitoring.figures import by_word
-from crawler.monitoring.ledger import Fleet, read
+from crawler.monitoring.ledger import SINGLE_MINUTES, Fleet, read
 from crawler.monitoring.report import report
 from crawler.scheduling import options
 from crawler.scheduling.recrawl_plan import rate_of
@@ -38,7 +40,7 @@ from crawler.scheduling.recrawl_policy import Visit
 from crawler.scheduling.recrawls import visit_of
 from crawler.servers.redis.connection import Client
 from crawler.storage.documents import as_json
-from crawler.storage.reader import PageReader
+from crawler.storage.reader import PageReader, StoredContent, Wanted
 from crawler.storage.readers import open_reader, store_of
 from crawler.storage.runs import Run, WantedRuns
 from crawler.storage.search.query import Filters, Results, search
@@ -70,6 +72,59 @@ _MAX_MS = 253_402_300_799_000
 def moment(at_ms: float) -> datetime | None:
     """Convert milliseconds since 1970 to a datetime; None for 0."""
     return datetime.fromtimestamp(min(at_ms, _MAX_MS) / 1000, UTC) if at_ms > 0 else None
+
+
+# --- crawls ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlRow:
+    """Crawl of this Redis, in short. Numbers are null for a crawl that this program cannot read."""
+
+    crawl: str
+    state: Literal["running", "paused", "idle", "stopped", "finished", "unknown"] = field(
+        metadata=doc("idle: processes wait for URLs; stopped: no process works on its URLs")
+    )
+    pages: Count | None = None
+    waiting: Count | None = None
+    leased: Count | None = None
+    processes: Count | None = None
+    note: str = ""
+
+
+async def crawls(redis: Client) -> list[CrawlRow]:
+    """List all crawls of this Redis, running or not. O(keys)."""
+    rows = []
+    for crawl, version in (await meta.crawls(redis)).items():
+        # It may be deleted meanwhile.
+        with suppress(NotFound):
+            rows.append(await _crawl_row(redis, crawl, version))
+    return rows
+
+
+async def _crawl_row(redis: Client, crawl: str, version: str) -> CrawlRow:
+    if version not in meta.READABLE:
+        note = f"of another version of this program (data model {version})"
+        return CrawlRow(crawl, "unknown", note=note)
+    control = await CrawlControl.open(redis, crawl)
+    sizes, processes = await control.frontier.sizes(), len(await control.instances())
+    return CrawlRow(
+        crawl,
+        state_of(sizes, processes),
+        *(sizes.pages, sizes.waiting, sizes.leased, processes),
+        note="paused" if sizes.paused else "",
+    )
+
+
+def state_of(
+    sizes: Sizes, processes: int
+) -> Literal["running", "paused", "idle", "stopped", "finished"]:
+    """Return the state of a crawl in one word."""
+    if not processes:
+        return "stopped" if sizes.unfinished else "finished"
+    if sizes.paused:
+        return "paused"
+    return "running" if sizes.unfinished else "idle"
 
 
 # --- the crawl ------------------------------------------------------------------------------------
@@ -114,6 +169,9 @@ class Status:
 
     crawl: str
     at: datetime
+    state: Literal["running", "paused", "idle", "stopped", "finished"] = field(
+        metadata=doc("idle: processes wait for URLs; stopped: no process works on its URLs")
+    )
     paused: bool
     waiting: Count = field(metadata=doc("URLs in front and back queues"))
     waiting_by_queue: list[Count] = field(
@@ -134,15 +192,17 @@ class Status:
     troubles: list[str] = field(metadata=doc("Troubles of all workers: machine, pid and trouble"))
     options: dict[str, Any] = field(metadata=doc("Options of the whole fleet"))
     memory_share: float = field(metadata=doc("Used share of Redis' maxmemory; 0 without a limit"))
+    memory_bytes: Count = field(metadata=doc("Memory that Redis uses, for all crawls"))
 
 
 async def status(crawl: str, control: CrawlControl) -> Status:
     """Return the state of the crawl."""
     sizes = await control.frontier.sizes()
-    live = await workers(control)
+    live, memory = await workers(control), await control.memory()
     return Status(
         crawl=crawl,
         at=datetime.now(UTC),
+        state=state_of(sizes, len(live)),
         paused=sizes.paused > 0,
         waiting=sizes.waiting,
         waiting_by_queue=list(sizes.front),
@@ -162,7 +222,8 @@ async def status(crawl: str, control: CrawlControl) -> Status:
         workers=live,
         troubles=[f"{one.machine} {one.pid}: {text}" for one in live for text in one.troubles],
         options=await control.options(),
-        memory_share=await control.memory_share(),
+        memory_share=memory.share,
+        memory_bytes=memory.used_bytes,
     )
 
 
@@ -181,9 +242,71 @@ async def vitals(
     crawl: str, redis: Client, control: CrawlControl, *, minutes: int = 60
 ) -> dict[str, Any]:
     """Return the figures of the fleet, its sinks, and how many hosts are in each state."""
-    found = report(await read(redis, crawl, minutes=minutes))
+    fleet = await read(redis, crawl, minutes=minutes)
+    found = report(fleet)
     found["spool"]["places"] = await spool_places(OnDisk(redis, crawl))
-    return found | {"hosts": await control.host_counts()}
+    # Minutes of a day come in tens, which are too long for an estimate.
+    lately = fleet if minutes <= SINGLE_MINUTES else await read(redis, crawl, minutes=30)
+    end = estimate(
+        await control.frontier.sizes(),
+        lately.minutes,
+        max_pages=options.CrawlOptions().changed(await control.options()).max_pages,
+        processes=len(await control.instances()),
+        last=await control.last_due(),
+    )
+    return found | {"hosts": await control.host_counts(), "estimate": asdict(end)}
+
+
+@dataclass(frozen=True, slots=True)
+class LogEvent:
+    """Event of the crawl: an order of people, a process that came or went, a warning, an error."""
+
+    at: datetime
+    kind: Literal["order", "process", "warning", "error"]
+    text: str
+
+
+async def events(control: CrawlControl) -> list[LogEvent]:
+    """List the last 200 events of the crawl, the newest first."""
+    # Processes tell their warnings later than they have them.
+    found = sorted(await control.events(), key=lambda event: event.at_s, reverse=True)
+    return [
+        LogEvent(datetime.fromtimestamp(event.at_s, UTC), cast(Any, event.kind), event.text)
+        for event in found
+    ]
+
+
+# --- options --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """Option that all processes of the crawl follow."""
+
+    name: str
+    value: Any
+    default: Any
+    is_set: bool = field(metadata=doc("Whether it was given, or is the default"))
+    meaning: str
+
+
+async def crawl_options(control: CrawlControl) -> list[Option]:
+    """List the options of the crawl, with their values for all processes."""
+    given = await control.options()
+    now, usual = options.CrawlOptions().changed(given), options.CrawlOptions()
+    return [
+        Option(name, getattr(now, name), getattr(usual, name), name in given, meaning)
+        for name, meaning in options.MEANINGS.items()
+    ]
+
+
+async def change_options(control: CrawlControl, values: Mapping[str, Any]) -> list[Option]:
+    """Change options for the whole fleet, None for the default."""
+    given = {name: value for name, value in values.items() if value is not None}
+    # Patterns are tried out, which takes a while.
+    checked = await asyncio.to_thread(options.checked, given)
+    await control.set_options(dict.fromkeys(values) | checked)
+    return await crawl_options(control)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +335,7 @@ class Shard:
     urls_delayed: Count
     leased: Count
     pages: Count
+    pages_per_second: float = field(metadata=doc("Over the last minutes"))
     processes: list[str] = field(metadata=doc("Processes that prefer it, by FLEET_STRATEGY"))
 
 
@@ -285,6 +409,7 @@ async def scheduler_status(crawl: str, control: CrawlControl, fleet: Fleet) -> S
                 *(number, shard.waiting, shard.retries + shard.recrawls),
                 leased=shard.leased,
                 pages=shard.pages,
+                pages_per_second=round(lately.get(f"shard_pages/{number}", 0) / span_s, 3),
                 processes=[name for name, preferred in assignments.items() if number in preferred],
             )
             for number, shard in enumerate(shards)
@@ -666,6 +791,60 @@ async def dead_letters(
     return DeadLetters(letters, max(0, sizes.dead - sizes.trimmed), following)
 
 
+# Groups of dead letters in an answer, and hosts or reasons that each names.
+_GROUPS, _NAMED = 100, 5
+
+
+@dataclass(frozen=True, slots=True)
+class DeadGroup:
+    """Dead letters of one reason."""
+
+    reason: str
+    count: Count
+    newest: datetime | None
+    hosts: dict[str, int] = field(metadata=doc("The hosts that have most of them"))
+
+
+@dataclass(frozen=True, slots=True)
+class FailingHost:
+    """Host with dead letters."""
+
+    host: str
+    count: Count
+    reasons: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class DeadGroups:
+    """Dead letters counted by reason, and by host; the largest groups first."""
+
+    reasons: list[DeadGroup]
+    hosts: list[FailingHost]
+    read: Count = field(metadata=doc("Letters that were counted: the newest"))
+    complete: bool = field(metadata=doc("Whether these are all"))
+
+
+async def dead_groups(control: CrawlControl, *, host: str = "") -> DeadGroups:
+    """Count dead letters by reason and by host, of one host or of all."""
+    found = await control.dead_groups(host=host)
+    reasons = [
+        DeadGroup(
+            *(reason, hosts.total(), moment(found.newest_ms[reason])),
+            hosts=dict(hosts.most_common(_NAMED)),
+        )
+        for reason, hosts in found.reasons.items()
+    ]
+    hosts = [
+        FailingHost(name, reasons.total(), dict(reasons.most_common(_NAMED)))
+        for name, reasons in found.hosts.items()
+    ]
+    return DeadGroups(
+        sorted(reasons, key=lambda one: (-one.count, one.reason))[:_GROUPS],
+        sorted(hosts, key=lambda one: (-one.count, one.host))[:_GROUPS],
+        *(found.read, found.complete),
+    )
+
+
 # --- stored pages ---------------------------------------------------------------------------------
 
 # Fields of a stored page that hold its content.
@@ -673,6 +852,46 @@ _CONTENT = ("links", "text", "body")
 # A server that did not answer is asked again after this time.
 _RETRY_S = 10.0
 _TIMEOUT_S = 2.0
+# Lists of pages and contents may take longer, and say so.
+_LONG_S = 10.0
+# Characters of each text of a page, and links, that an answer has.
+_TEXT_SHOWN, _LINKS_SHOWN = 200_000, 1000
+
+
+@dataclass(frozen=True, slots=True)
+class PageRow:
+    """Stored page in a list."""
+
+    url: str
+    title: str
+    status: int
+    reason: str = field(metadata=doc("Why it has no content; empty if it has"))
+    crawled_at: datetime | None
+    content_type: str
+    size_bytes: Count
+    language: str
+
+
+@dataclass(frozen=True, slots=True)
+class PageRows:
+    """Stored pages, the newest first; pass `next` as `before` for older ones."""
+
+    pages: list[PageRow]
+    next: datetime | None = field(metadata=doc("null at the end"))
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPage:
+    """All that is stored of a page. Texts are cut after 200,000 characters."""
+
+    record: dict[str, Any] = field(metadata=doc("Its metadata, see docs/pages.md"))
+    links: list[str]
+    text: str
+    main_text: str
+    markdown: str
+    source: str = field(metadata=doc("Its body as text; empty if it is no text"))
+    cut: bool = field(metadata=doc("Whether a text was cut"))
+    note: str = field(metadata=doc("Why there is no content"))
 
 
 class StoredPages:
@@ -715,6 +934,34 @@ class StoredPages:
         kept = {name: value for name, value in page.items() if name not in _CONTENT}
         return json.loads(as_json(kept)), ""
 
+    async def rows(self, wanted: Wanted, limit: int) -> PageRows:
+        """List pages, the newest first; NotFound if none are stored, ServerAway as `_ask`."""
+
+        async def read_rows(reader: PageReader) -> list[dict[str, Any]]:
+            return [page async for page in reader.find(wanted, limit + 1)]
+
+        found = [_row(page) for page in await self._ask(read_rows, is_long=True)]
+        if len(found) <= limit:
+            return PageRows(found, None)
+        # Those of the same moment as the first of the next list come there, so that none is left
+        # out. If the whole list is of that moment, there are more than can be listed.
+        rows = [row for row in found if row.crawled_at != found[-1].crawled_at] or found[:limit]
+        return PageRows(rows, rows[-1].crawled_at)
+
+    async def page(self, url: str, crawl: str) -> StoredPage:
+        """Return a page with its content; NotFound if it is not stored, ServerAway as `_ask`."""
+        page = await self._ask(lambda reader: reader.metadata(url, crawl))
+        if page is None:
+            raise NotFound(f"The crawl {crawl!r} has stored no page of {url}.")
+        content, note = None, ""
+        try:
+            content = await self._ask(lambda reader: reader.content(page), is_long=True)
+        except NotFound as error:
+            note = str(error)
+        if content is None:
+            note = note or page.get("reason") or "Its content is not kept."
+        return _stored_page(page, content, note)
+
     async def runs(self, wanted: WantedRuns) -> list[Run]:
         """Return recorded runs; NotFound if none are recorded, ServerAway as `_ask`."""
         return await self._ask(lambda reader: reader.runs.find(wanted))
@@ -726,23 +973,74 @@ class StoredPages:
             raise NotFound("There is no record of this run; GET /jobs lists those that there are.")
         return run
 
-    async def _ask(self, question: Callable[[PageReader], Awaitable[T]]) -> T:
-        """Ask the reader; ServerAway if it does not answer in time, and for a while after that."""
+    async def _ask(
+        self, question: Callable[[PageReader], Awaitable[T]], *, is_long: bool = False
+    ) -> T:
+        """Ask the reader; ServerAway if it does not answer in time, and for a while after that.
+
+        A long question that takes too long says nothing of others. NotFound if nothing is stored,
+        or the reader says so.
+        """
         if self._connect is None:
-            raise NotFound("Runs are recorded in MongoDB or PostgreSQL, and SINKS names neither.")
+            raise NotFound(
+                "Pages and runs are recorded in MongoDB or PostgreSQL, and SINKS names neither."
+            )
         if monotonic() < self._away_until:
             raise ServerAway(self._trouble)
         try:
-            async with asyncio.timeout(_TIMEOUT_S):
+            async with asyncio.timeout(_LONG_S if is_long else _TIMEOUT_S):
                 if self._reader is None:
                     self._reader = await self._connect()
                 return await question(self._reader)
-        except (PyMongoError, CrawlerError, TimeoutError) as error:
-            self._away_until = monotonic() + _RETRY_S
-            is_mistake = isinstance(error, ConfigurationError)
-            self._trouble = str(error) if is_mistake else f"{self._name} does not answer."
-            logger.warning("Admin API: %s cannot be read: %s", self._name, error)
-            raise ServerAway(self._trouble) from error
+        except NotFound:
+            raise
+        except TimeoutError as error:
+            if not is_long:
+                raise self._is_away(error) from error
+            raise ServerAway(
+                f"{self._name} took more than {_LONG_S:.0f} s; ask for less, such as pages of the "
+                "last day."
+            ) from error
+        except (PyMongoError, CrawlerError) as error:
+            raise self._is_away(error) from error
+
+    def _is_away(self, error: Exception) -> ServerAway:
+        """Remember for a while that the store cannot be read, and why."""
+        self._away_until = monotonic() + _RETRY_S
+        is_mistake = isinstance(error, ConfigurationError)
+        self._trouble = str(error) if is_mistake else f"{self._name} does not answer."
+        logger.warning("Admin API: %s cannot be read: %s", self._name, error)
+        return ServerAway(self._trouble)
+
+
+def _row(page: Mapping[str, Any]) -> PageRow:
+    return PageRow(
+        url=str(page.get("url", "")),
+        title=str(page.get("title") or ""),
+        status=int(page.get("status") or 0),
+        reason=str(page.get("reason") or ""),
+        crawled_at=page.get("crawled_at"),
+        content_type=str(page.get("media_type") or page.get("content_type") or ""),
+        size_bytes=int(page.get("size_bytes") or 0),
+        language=str(page.get("text_language") or page.get("language") or ""),
+    )
+
+
+def _stored_page(page: dict[str, Any], content: StoredContent | None, note: str) -> StoredPage:
+    kept = {name: value for name, value in page.items() if name not in _CONTENT}
+    texts = dict.fromkeys(("text", "main_text", "markdown", "source"), "")
+    if content is not None:
+        texts = {name: getattr(content, name) for name in ("text", "main_text", "markdown")}
+        # A file is no text, and its first bytes say so.
+        is_text = b"\0" not in content.body[:1000]
+        texts["source"] = content.decoded(page.get("charset")) if is_text else ""
+    return StoredPage(
+        record=json.loads(as_json(kept)),
+        links=list(page.get("links") or [])[:_LINKS_SHOWN],
+        **{name: text[:_TEXT_SHOWN] for name, text in texts.items()},
+        cut=any(len(text) > _TEXT_SHOWN for text in texts.values()),
+        note=note,
+    )
 
 
 # --- search ---------------------------------------------------------------------------------------

@@ -3,9 +3,10 @@
 A router for each tag of the OpenAPI document; `routers` lists them. The bodies of requests are
 models next to their routes.
 
-All listeners share one stream of events, so the crawl is asked once for all of them. There are
-several sources of events, each with its own interval. Nothing is queued: a slow listener misses
-events, and gets the newest of each source.
+Each call may name another crawl of the same Redis (`?crawl=`). All listeners of a crawl share one
+stream of events, so it is asked once for all of them. There are several sources of events, each
+with its own interval. Nothing is queued: a slow listener misses events, and gets the newest of each
+source.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -34,15 +35,18 @@ from pydantic import (
 from crawler.admin import queries
 from crawler.admin.errors import problem
 from crawler.admin.host_records import ForgottenRecords, HostDns, HostRecords, HostRobots
+from crawler.admin.host_report import HostReport, HostReports
 from crawler.admin.queries import Count, PageSearch, StoredPages
+from crawler.admin.refusals import Gates, UrlRefusals
 from crawler.errors import ConfigurationError, CrawlerError, NotFound
 from crawler.frontier import CrawlControl
 from crawler.frontier.control import READ_MAX
-from crawler.monitoring.ledger import MINUTES_MAX, read
+from crawler.monitoring.ledger import MINUTES_MAX, SINGLE_MINUTES, read
 from crawler.monitoring.prometheus import CONTENT_TYPE, Sheet, add_fleet, add_worker
 from crawler.scheduling import options
 from crawler.servers.redis.connection import Client
 from crawler.servers.redis.errors import RedisAway
+from crawler.storage.reader import Wanted
 from crawler.storage.runs import WantedRuns
 from crawler.storage.search.query import LIMIT_MAX, QUERY_MAX, Filters
 from crawler.urls import DEFAULT, Urls
@@ -54,6 +58,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MAX_LISTENERS = 20
+# Seconds for the list of all crawls: Redis reads the names of all its keys.
+CRAWLS_S = 20.0
 # After this time without news a comment is sent, so that both sides notice a dead connection.
 HEARTBEAT_S = 10.0
 
@@ -100,6 +106,11 @@ class EventStream:
         self._listeners = 0
         self._closed = False
         self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def listeners(self) -> int:
+        """Number of streams that are read."""
+        return self._listeners
 
     def close(self) -> None:
         """End all streams."""
@@ -162,6 +173,30 @@ def event(name: str, data: str) -> str:
     return f"event: {name}\n{lines}\n"
 
 
+class EventStreams:
+    """Streams of events, one for each crawl that somebody listens to."""
+
+    def __init__(self, make: Callable[[CrawlContext], EventStream]) -> None:
+        self._make = make
+        self._streams: dict[str, EventStream] = {}
+
+    def listen(self, crawl: CrawlContext) -> AsyncIterator[str]:
+        """Return server-sent events of a crawl from now on, or raise Full."""
+        if sum(stream.listeners for stream in self._streams.values()) >= MAX_LISTENERS:
+            raise Full
+        if crawl.name not in self._streams:
+            if len(self._streams) >= 2 * MAX_LISTENERS:
+                used = {name: one for name, one in self._streams.items() if one.listeners}
+                self._streams = used
+            self._streams[crawl.name] = self._make(crawl)
+        return self._streams[crawl.name].listen()
+
+    def close(self) -> None:
+        """End all streams."""
+        for stream in self._streams.values():
+            stream.close()
+
+
 @dataclass(frozen=True)
 class CrawlContext:
     """Crawl that the API serves; each request finds out anew whether it exists."""
@@ -174,6 +209,8 @@ class CrawlContext:
     pages: StoredPages = field(default_factory=StoredPages, repr=False)
     records: HostRecords = field(default_factory=HostRecords, repr=False)
     search: PageSearch = field(default_factory=PageSearch, repr=False)
+    reports: HostReports = field(default_factory=HostReports, repr=False)
+    gates: Gates = field(default_factory=Gates, repr=False)
 
     async def control(self) -> CrawlControl:
         """Return the crawl's control, or raise NotFound while there is no such crawl."""
@@ -184,15 +221,23 @@ class CrawlContext:
 BEARER = HTTPBearer(auto_error=False, description="From admin.token in CRAWL_DIR, or ADMIN_TOKEN")
 
 
-def _crawl(request: Request) -> Any:
-    return request.app.state.crawl
+def _crawl(
+    request: Request,
+    crawl: Annotated[
+        str,
+        Query(max_length=300, description="Another crawl of this Redis; by default the server's"),
+    ] = "",
+) -> CrawlContext:
+    served: CrawlContext = request.app.state.crawl
+    return served if crawl in ("", served.name) else replace(served, name=crawl, crawler=None)
 
 
 TheCrawl = Annotated[CrawlContext, Depends(_crawl)]
 
 
-async def _pages(crawl: TheCrawl) -> StoredPages:
-    return crawl.pages
+async def _pages(request: Request) -> StoredPages:
+    pages: StoredPages = request.app.state.crawl.pages
+    return pages
 
 
 ThePages = Annotated[StoredPages, Depends(_pages)]
@@ -235,8 +280,9 @@ async def healthz() -> Health:
 
 
 @health.get("/readyz", response_model=Health, dependencies=[Depends(BEARER)])
-async def readyz(crawl: TheCrawl) -> Health | JSONResponse:
+async def readyz(request: Request) -> Health | JSONResponse:
     """Report whether Redis answers and has the crawl."""
+    crawl: CrawlContext = request.app.state.crawl
     try:
         await crawl.control()
     except CrawlerError as error:
@@ -258,6 +304,36 @@ class Paused(BaseModel):
     paused: bool
 
 
+class Crawls(BaseModel):
+    """All crawls of this Redis, and the one that is meant where a call names none."""
+
+    served: str
+    crawls: list[queries.CrawlRow]
+
+
+class Stopping(BaseModel):
+    """Process that was asked to stop."""
+
+    id: str
+    stopping: bool
+
+
+@crawl_routes.get("/crawls")
+async def crawls(request: Request) -> Crawls:
+    """List all crawls of this Redis, running or not."""
+    served: CrawlContext = request.app.state.crawl
+    try:
+        async with asyncio.timeout(CRAWLS_S):
+            found = await queries.crawls(served.redis)
+    except TimeoutError as error:
+        raise HTTPException(
+            503,
+            f"Redis has so many keys that its crawls are not found in {CRAWLS_S:g} s; name one "
+            "(?crawl=).",
+        ) from error
+    return Crawls(served=served.name, crawls=found)
+
+
 @crawl_routes.get("/status")
 async def status(crawl: TheCrawl, control: TheControl) -> queries.Status:
     """Show the state of the whole crawl."""
@@ -275,6 +351,23 @@ async def scheduler_status(crawl: TheCrawl, control: TheControl) -> queries.Sche
 async def workers(control: TheControl) -> list[queries.Worker]:
     """List the live processes, with their shards."""
     return await queries.workers(control)
+
+
+@crawl_routes.post("/workers/{worker}/stop")
+async def stop(
+    request: Request, control: TheControl, worker: Annotated[str, Path(max_length=300)]
+) -> Stopping:
+    """Ask a process to stop within seconds: fetches in flight finish, the rest is handed back."""
+    if not await control.stop(worker):
+        raise HTTPException(404, "No live process has this id; GET /workers lists those that do.")
+    note(request, "(asked)")
+    return Stopping(id=worker, stopping=True)
+
+
+@crawl_routes.get("/log")
+async def log(control: TheControl) -> list[queries.LogEvent]:
+    """List the last 200 events, the newest first: orders, processes, warnings, errors."""
+    return await queries.events(control)
 
 
 @crawl_routes.post("/crawl/pause")
@@ -386,10 +479,64 @@ async def set_limits(request: Request, control: TheControl, body: UrlLimits) -> 
     return await limits(control)
 
 
+class OptionChanges(Strict):
+    """Options for the whole fleet; one that is not named stays, null is for the default."""
+
+    scope: str | None = None
+    allowed_domains: list[str] | str | None = None
+    excluded_domains: list[str] | str | None = None
+    include: list[str] | str | None = None
+    exclude: list[str] | str | None = None
+    languages: list[str] | str | None = None
+    follow: bool | str | None = None
+    max_depth: int | None = None
+    max_url_length: int | None = None
+    max_pages: int | None = None
+    max_pages_per_host: int | None = None
+    max_pages_per_minute: int | None = None
+    weights: list[int] | str | None = None
+    load_weights: list[int] | str | None = None
+    load_threshold: int | None = None
+    type_budgets: dict[str, dict[str, float]] | str | None = None
+    recrawl: str | None = None
+
+
+@url_routes.get("/options")
+async def crawl_options(control: TheControl) -> list[queries.Option]:
+    """List the options of the crawl: what it follows, and how much of it."""
+    return await queries.crawl_options(control)
+
+
+@url_routes.patch("/options")
+async def change_options(
+    request: Request, control: TheControl, body: OptionChanges
+) -> list[queries.Option]:
+    """Change options; the whole fleet follows within 2 s."""
+    given = body.model_dump(exclude_unset=True)
+    if not given:
+        raise HTTPException(422, f"Name an option: {', '.join(options.NAMES)}.")
+    answer = await queries.change_options(control, given)
+    note(request, " ".join(f"{name}={ascii(value)[:100]}" for name, value in given.items()))
+    return answer
+
+
 @url_routes.get("/urls")
 async def url_state(crawl: TheCrawl, control: TheControl, url: Url) -> queries.UrlState:
     """Show where a URL is in the crawl, its failures, and its stored record."""
     return await queries.url(control, url, crawl.pages)
+
+
+@url_routes.get("/urls/refusals")
+async def refusals(
+    crawl: TheCrawl,
+    control: TheControl,
+    url: Url,
+    page: Annotated[
+        str, Query(max_length=10_000, description="The page that links to it, for the scope")
+    ] = "",
+) -> UrlRefusals:
+    """Show what would keep a URL out now, and by which rule: scope, traps, robots.txt, its host."""
+    return await crawl.gates.refusals(control, crawl.redis, crawl.records, url, page)
 
 
 @url_routes.delete("/urls")
@@ -445,6 +592,12 @@ async def hosts(
 async def host(control: TheControl, host: HostName) -> queries.Host:
     """Show one host; 404 if the crawl has not met it: its URLs, if any, are in front queues."""
     return await queries.host(control, host)
+
+
+@host_routes.get("/hosts/{host}/report")
+async def host_report(crawl: TheCrawl, control: TheControl, host: HostName) -> HostReport:
+    """Show why a host is crawled as it is: its clock, delay, URLs, errors, robots.txt and DNS."""
+    return await crawl.reports.report(control, crawl.redis, host)
 
 
 @host_routes.patch("/hosts/{host}")
@@ -543,6 +696,12 @@ async def dead(
     return await queries.dead_letters(control, reason=reason, host=host, before=before, limit=limit)
 
 
+@dead_letter_routes.get("/dead/groups")
+async def dead_groups(control: TheControl, host: Word = "") -> queries.DeadGroups:
+    """Count the newest 20,000 dead letters by reason, and by the hosts that fail most."""
+    return await queries.dead_groups(control, host=host)
+
+
 @dead_letter_routes.post("/dead/requeue")
 async def requeue(request: Request, control: TheControl, body: Requeue | None = None) -> Requeued:
     """Requeue dead letters, without their failed attempts."""
@@ -619,19 +778,56 @@ async def search_pages(
         Since | None, Query(description=f"Only pages that were crawled since then: {_SINCE}")
     ] = None,
     language: Annotated[str, Query(max_length=50, description="en, de …")] = "",
-    of_crawl: Annotated[
-        str, Query(alias="crawl", max_length=300, description="By default, the crawl of this API")
-    ] = "",
     limit: Annotated[int, Query(ge=1, le=LIMIT_MAX)] = 10,
 ) -> queries.FoundPages:
     """Search the pages in the index that `scrapy pages index` makes; the best come first."""
     filters = Filters(
-        crawl=of_crawl or crawl.name,
+        crawl=crawl.name,
         domain=domain.lower() or None,
         since=since,
         language=language or None,
     )
     return await crawl.search.search(q, filters, limit=limit)
+
+
+@page_routes.get("/pages")
+async def list_pages(
+    *,
+    crawl: TheCrawl,
+    domain: Annotated[str, Query(max_length=300, description="A domain, or a host")] = "",
+    status: Annotated[
+        str, Query(pattern=r"^([0-5]xx|\d{1,3})?$", description="200, 404, 4xx; 0: no answer")
+    ] = "",
+    reason: Annotated[str, Query(max_length=300, description="Why there is no content")] = "",
+    since: Annotated[
+        Since | None, Query(description=f"Only pages that were crawled since then: {_SINCE}")
+    ] = None,
+    before: Annotated[
+        AwareDatetime | None, Query(description="`next` of the previous list")
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> queries.PageRows:
+    """List the stored pages of the crawl, the newest first."""
+    statuses: tuple[int, int] | None = None
+    if status.endswith("xx"):
+        statuses = (int(status[0]) * 100, int(status[0]) * 100 + 99)
+    elif status:
+        statuses = (int(status), int(status))
+    wanted = Wanted(
+        crawl=crawl.name,
+        domain=domain.strip().lower() or None,
+        since=since,
+        before=before,
+        statuses=statuses,
+        reason=reason or None,
+    )
+    return await crawl.pages.rows(wanted, limit)
+
+
+@page_routes.get("/pages/page")
+async def stored_page(crawl: TheCrawl, control: TheControl, url: Url) -> queries.StoredPage:
+    """Show all that is stored of a page: its record, links, texts and source."""
+    return await crawl.pages.page(queries.canonical_url(control.urls, url), crawl.name)
 
 
 # --- events ---------------------------------------------------------------------------------------
@@ -649,7 +845,9 @@ def event_stream(crawl: CrawlContext) -> EventStream:
         return status_type.dump_json(found).decode()
 
     async def vitals() -> str:
-        return json.dumps(await queries.vitals(crawl.name, crawl.redis, await crawl.control()))
+        control = await crawl.control()
+        found = await queries.vitals(crawl.name, crawl.redis, control, minutes=SINGLE_MINUTES)
+        return json.dumps(found)
 
     return EventStream(EventSource("status", status), EventSource("vitals", vitals, _VITALS_S))
 
@@ -663,14 +861,17 @@ def _events(request: Request) -> Any:
     response_class=StreamingResponse,
     responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
 )
-async def events(stream: Annotated[EventStream, Depends(_events)]) -> StreamingResponse:
-    """Send events: `status` with the answer of /status, every second; `vitals` with that of
-    /vitals, every five; `trouble` with a text.
+async def events(
+    crawl: TheCrawl, streams: Annotated[EventStreams, Depends(_events)]
+) -> StreamingResponse:
+    """Send events as they happen.
 
-    Read them with fetch(), which can send the token. Without news, a comment is the heartbeat.
+    `status` has the answer of /status, every second; `vitals` that of /vitals for two hours,
+    every five; `trouble` a text. Read them with fetch(), which can send the token. Without
+    news, a comment is the heartbeat.
     """
     try:
-        listener = stream.listen()
+        listener = streams.listen(crawl)
     except Full as error:
         raise HTTPException(
             503, f"There are {MAX_LISTENERS} listeners already; close one of them."
@@ -702,7 +903,7 @@ async def vitals(
     crawl: TheCrawl, minutes: Annotated[int, Query(ge=1, le=MINUTES_MAX)] = 60
 ) -> dict[str, Any]:
     """Show totals, the last hour, the last minutes with latencies, workers, rates, sinks, the
-    spool and hosts.
+    spool, hosts, and when the crawl ends, if that can be told. Above 120, minutes come in tens.
     """
     return await queries.vitals(crawl.name, crawl.redis, await crawl.control(), minutes=minutes)
 

@@ -31,9 +31,10 @@ _TOO_LARGE = f"A request has {MAX_BODY_BYTES:,} bytes at the most; send several.
 # Characters of a path and query in the audit log.
 _QUERY_SHOWN = 300
 _READS = ("GET", "HEAD")
-# Without token: /healthz only reports that the process is alive. The dashboard's page and its files
-# contain no data; the page asks for the token.
-_OPEN = ("/healthz", "/")
+# Without token: /healthz only reports that the process is alive. The pages of the dashboard and of
+# the API's description, and their files, contain no data; they ask for the token.
+DOCS = "/docs"
+_OPEN = ("/healthz", "/", DOCS)
 STATIC = "/static/"
 
 # Only our own files, nothing inline, no frames, no forms.

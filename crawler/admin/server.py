@@ -29,10 +29,11 @@ from starlette.types import Receive, Scope, Send
 
 import crawler
 from crawler.admin import errors, routes
-from crawler.admin.host_records import HostRecords
+from crawler.admin.host_report import HostReports
 from crawler.admin.queries import PageSearch, StoredPages
+from crawler.admin.refusals import Gates
 from crawler.admin.routes import BEARER, CrawlContext
-from crawler.admin.security import FILE, STATIC, SecurityMiddleware, token_for
+from crawler.admin.security import DOCS, FILE, STATIC, SecurityMiddleware, token_for
 from crawler.errors import ConfigurationError
 from crawler.storage.search.index import SearchSettings
 from crawler.util.tasks import end
@@ -78,7 +79,7 @@ def create_api(crawl: CrawlContext) -> Api:
     api = Api(
         title="Crawler admin API",
         version=crawler.__version__,
-        # Their pages load scripts from other sites; the document itself is at /openapi.json.
+        # Their pages load scripts from other sites; ours is made from /openapi.json.
         docs_url=None,
         redoc_url=None,
         # We have our own metrics, and nothing is sent anywhere.
@@ -89,7 +90,7 @@ def create_api(crawl: CrawlContext) -> Api:
         },
     )
     api.state.crawl = crawl
-    api.state.events = routes.event_stream(crawl)
+    api.state.events = routes.EventStreams(routes.event_stream)
     errors.install(api)
     api.include_router(_static)
     api.include_router(routes.health)
@@ -114,7 +115,7 @@ class Application:
         self.api.state.events.close()
 
 
-INDEX = "index.html"
+INDEX, DOCS_PAGE = "index.html", "docs.html"
 _TYPES = (".html", ".css", ".js", ".svg", ".png", ".webmanifest")
 
 _static = APIRouter(include_in_schema=False)
@@ -124,6 +125,12 @@ _static = APIRouter(include_in_schema=False)
 async def page(request: Request) -> Response:
     """Serve the dashboard's page."""
     return await file(request, INDEX)
+
+
+@_static.api_route(DOCS, methods=["GET", "HEAD"])
+async def docs(request: Request) -> Response:
+    """Serve the interactive description of the API."""
+    return await file(request, DOCS_PAGE)
 
 
 @_static.api_route(STATIC + "{name}", methods=["GET", "HEAD"])
@@ -269,9 +276,12 @@ def create_server(
     else:
         listener = listen(host, port)
     pages = StoredPages.from_settings(settings, servers)
-    records = HostRecords.from_settings(settings)
+    reports = HostReports.from_settings(settings)
     search = PageSearch(SearchSettings.from_settings(settings).folder)
-    context = CrawlContext(crawl, redis, urls, crawler, pages, records, search)
+    gates = Gates.from_settings(settings)
+    context = CrawlContext(
+        *(crawl, redis, urls, crawler, pages, reports.records, search, reports, gates)
+    )
     return AdminServer(Application(context, token=token, names=names), listener)
 
 

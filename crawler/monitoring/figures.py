@@ -104,7 +104,7 @@ _known_refusal = _words(
 _known_redirect = _words("301 302 303 307 308 refused redirect_loop too_many_redirects")
 _known_delay = _words("minimum host_rule rate adaptive crawl_delay breaker retry_after overload")
 _known_rules = _words("denied fetched cached deferred unreachable crawl_delay_too_long", other="")
-_known_lookup = _words("hits misses stale errors nxdomain deferred prefetched", other="")
+_known_lookup = _words("hits awaited misses stale errors nxdomain deferred prefetched", other="")
 _REFUSAL = Label("reason", _known_refusal, ("scope",))
 _REDIRECT = Label("kind", lambda text: _known_redirect(text.partition("/")[0]), ("301",))
 _DELAY = Label("cause", _known_delay, ("minimum",))
@@ -120,6 +120,21 @@ _known_unread = _words(
     "too_many_entries unsupported"
 )
 _UNREAD = Label("reason", _known_unread, ("crashed", "memory", "timeout"))
+_RENDER_FAILED = Label(
+    "reason", _words("crashed timeout memory start parts"), ("crashed", "timeout")
+)
+_PART_REFUSED = Label(
+    "reason",
+    _words(
+        "budget eventsource failed fetch font host_busy host_lost iframe image manifest media "
+        "method navigation overload ping popup redirects robots robots_unknown stylesheet tracker "
+        "url websocket xhr"
+    ),
+    ("budget", "host_busy", "robots", "tracker"),
+)
+_SHARD_NUMBER = re.compile(r"[0-9]{1,4}")
+# A crawl has a fixed number of them.
+_SHARD = Label("shard", lambda text: text if _SHARD_NUMBER.fullmatch(text) else OTHER, ("0",))
 _ERROR, _WARNING = Label("level", fixed="error"), Label("level", fixed="warning")
 _LOG = ("Log messages, by level", "crawler_log_messages")
 
@@ -140,6 +155,7 @@ FIGURES = (
         label=_CAUSE,
         metric="crawler_pages_failed",
     ),
+    Figure("shard_pages", "Pages by the shards of their hosts", _SHARD, "shard/pages"),
     Figure("retries", "Failed fetches that are retried later, by cause", _CAUSE, "retry"),
     Figure("recrawl", label=_RECRAWL),
     Figure("recrawls/begun", "Recrawls of pages and sitemaps that were begun, without retries"),
@@ -233,6 +249,25 @@ FIGURES = (
     ),
     Figure("documents/postponed", "Documents not fetched yet, because too many waited to be read"),
     Figure("documents/workers_started", "Worker processes that were started"),
+    # --- rendering --------------------------------------------------------------------------------
+    Figure("render/pages", "Pages that browsers rendered"),
+    Figure("render/gained", "Rendered pages that show more than their HTML, with RENDER=auto"),
+    Figure("render/in_vain", "Rendered pages that do not, with RENDER=auto"),
+    Figure("render/redirects", "Rendered pages that went to another document"),
+    Figure("render/unsettled", "Rendered pages that were still busy at the end of their time"),
+    Figure("render/failed", "Renderings that failed, by reason", _RENDER_FAILED),
+    Figure("render/put_off", "Pages not rendered yet, because too many waited for a browser"),
+    Figure(
+        *("render/ms", "Time that pages took to render, waiting included"),
+        metric="crawler_render_seconds",
+        scale=1000,
+    ),
+    Figure("render/parts/fetched", "Requests for parts of rendered pages"),
+    Figure("render/parts/cached", "Parts of rendered pages that were in memory"),
+    Figure(
+        *("render/parts/refused", "Parts of pages that were left out, by reason", _PART_REFUSED),
+        metric="crawler_render_parts_left_out",
+    ),
     # --- the spool --------------------------------------------------------------------------------
     Figure("spool/pages", "Pages that were spooled because a sink was away"),
     Figure("spool/refused", "Spooled pages that a sink refused; they are kept in files"),

@@ -1,4 +1,6 @@
-"""The fleet's figures in Redis: totals of the crawl, and one hash a minute for the last two hours.
+"""The fleet's figures in Redis: totals of the crawl, and hashes of its last minutes.
+
+Single minutes are kept for two hours, and sums of ten minutes for a day: some 260 small hashes.
 
 A process adds what it counted since its last acknowledged beat. When a reply is lost, the same
 difference is sent again: the figures of that one beat (two seconds of one process) may then count
@@ -8,6 +10,7 @@ twice. Nothing is missed but what a killed process counted after its last beat.
 """
 
 import json
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,18 +27,20 @@ from crawler.servers.redis.errors import executed
 _SILENT_S = 6.0
 # Five beats: a process that is silent for longer counts as dead.
 _LIVE_S = 10.0
-_MINUTE_S = 60
-KEPT_S = 2 * 60 * _MINUTE_S
-MINUTES_MAX = KEPT_S // _MINUTE_S
+_MINUTE_S, _TEN_MINUTES_S = 60, 600
+# Minutes that are kept one by one, and in tens.
+SINGLE_MINUTES = 2 * 60
+MINUTES_MAX = 24 * 60
 
 
 @dataclass(frozen=True, slots=True)
 class Minute:
-    """Figures of one minute, of all processes."""
+    """Figures of one minute, or of ten, of all processes."""
 
     # Its start, in seconds since 1970.
     at_s: int
     figures: dict[str, int]
+    length_s: int = _MINUTE_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,8 @@ class Fleet:
     def sum(self, minutes: int) -> dict[str, int]:
         """Return the figures of the last so many minutes."""
         found: dict[str, int] = {}
-        for minute in self.minutes[-minutes:]:
+        length_s = self.minutes[-1].length_s if self.minutes else _MINUTE_S
+        for minute in self.minutes[-(minutes * _MINUTE_S // length_s) :]:
             for name, count in minute.figures.items():
                 found[name] = found.get(name, 0) + count
         return found
@@ -65,18 +71,25 @@ class Fleet:
 async def read(
     redis: Client, crawl: str, *, minutes: int = 60, now_s: float | None = None
 ) -> Fleet:
-    """Read the figures of a crawl; all are empty if it does not exist."""
-    last = int(time.time() if now_s is None else now_s) // _MINUTE_S
-    wanted = range(last - min(minutes, MINUTES_MAX) + 1, last + 1)
+    """Read the figures of a crawl; all are empty if it does not exist.
+
+    More minutes than SINGLE_MINUTES come in tens.
+    """
+    key, length_s = keys.minute, _MINUTE_S
+    if minutes > SINGLE_MINUTES:
+        key, length_s = keys.ten_minutes, _TEN_MINUTES_S
+    last = int(time.time() if now_s is None else now_s) // length_s
+    number = math.ceil(min(minutes, MINUTES_MAX) * _MINUTE_S / length_s)
+    wanted = range(last - number + 1, last + 1)
     pipeline = redis.pipeline()
     pipeline.hgetall(keys.totals(crawl))
     for minute in wanted:
-        pipeline.hgetall(keys.minute(crawl, minute))
+        pipeline.hgetall(key(crawl, minute))
     totals, *found = map(_numbers, await pipeline.execute())
     return Fleet(
         totals=totals,
         minutes=[
-            Minute(minute * _MINUTE_S, figures)
+            Minute(minute * length_s, figures, length_s)
             for minute, figures in zip(wanted, found, strict=True)
         ],
         instances=await instances(redis, crawl),
@@ -127,12 +140,15 @@ class Ledger:
             return
         totals = keys.totals(self._crawl)
         minute = keys.minute(self._crawl, int(now_s) // _MINUTE_S)
+        ten_minutes = keys.ten_minutes(self._crawl, int(now_s) // _TEN_MINUTES_S)
         # All keys are in one slot: on one server this is a transaction.
         pipeline = self._redis.pipeline()
         for name, by in counted.items():
             pipeline.hincrby(totals, name, by)
             pipeline.hincrby(minute, name, by)
-        pipeline.expire(minute, KEPT_S)
+            pipeline.hincrby(ten_minutes, name, by)
+        pipeline.expire(minute, SINGLE_MINUTES * _MINUTE_S)
+        pipeline.expire(ten_minutes, MINUTES_MAX * _MINUTE_S)
         await executed(pipeline)
         self._acknowledged.update(figures)
 

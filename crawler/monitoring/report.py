@@ -20,6 +20,8 @@ _COUNTS = {
     "requests": "requests",
     "links_found": "links/found",
     "links_new": "links/new",
+    "rendered": "render/pages",
+    "rendering_put_off": "render/put_off",
 }
 _FAMILIES = {
     "links_refused": "links/refused",
@@ -32,7 +34,7 @@ _OF_A_MINUTE = ("pages", "failed", "not_modified", "retries", "bytes", "links_ne
 
 
 def report(fleet: Fleet) -> dict[str, Any]:
-    """Return totals, the last hour, each minute of it, workers with their rates, and sinks."""
+    """Return totals, the last hour, all minutes, workers with their rates, and sinks."""
     sinks = sinks_state(fleet.live, fleet.totals)
     workers = [{"name": name, **about} for name, about in sorted(fleet.instances.items())]
     hour = fleet.sum(60)
@@ -41,7 +43,7 @@ def report(fleet: Fleet) -> dict[str, Any]:
         "totals": _report_figures(fleet.totals),
         "hour": _report_figures(hour) | _latencies_ms(hour),
         "minutes": [
-            {"at": minute.at_s}
+            {"at": minute.at_s, "seconds": minute.length_s}
             | {name: found[name] for name in _OF_A_MINUTE}
             | _latencies_ms(minute.figures)
             for minute, found in minutes

@@ -22,16 +22,15 @@ TOKEN = "token-of-the-dashboards-test"
 _ADDRESS = re.compile(r"Dashboard and admin API[^:]*: (http://\S+)")
 
 
-class Served:
-    """A scrapy command that serves a dashboard; a context manager that ends it."""
+class Running:
+    """A scrapy command that runs; a context manager that ends it."""
 
     def __init__(self, log: Path, *command: str) -> None:
         self._log = log
         self._command = [sys.executable, "-m", "scrapy", *command]
         self._process: subprocess.Popen[bytes] | None = None
 
-    def __enter__(self) -> str:
-        """Start it; returns its address."""
+    def start(self) -> subprocess.Popen[bytes]:
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 self._command,
@@ -41,12 +40,11 @@ class Served:
                 stdout=log,
                 stderr=log,
             )
-        deadline = time.monotonic() + PATIENCE_MS / 1000
-        while (found := _ADDRESS.search(self.log)) is None:
-            assert self._process.poll() is None, self.log
-            assert time.monotonic() < deadline, self.log
-            time.sleep(0.05)
-        return found[1]
+        return self._process
+
+    def __enter__(self) -> Any:
+        self.start()
+        return self
 
     def __exit__(
         self,
@@ -62,9 +60,28 @@ class Served:
             self._process.kill()
             self._process.wait()
 
+    def wait(self) -> int:
+        """Its exit code, once it has ended by itself."""
+        assert self._process is not None
+        return self._process.wait(PATIENCE_MS / 1000)
+
     @property
     def log(self) -> str:
         return self._log.read_text(encoding="utf-8", errors="replace")
+
+
+class Served(Running):
+    """A scrapy command that serves a dashboard."""
+
+    def __enter__(self) -> str:
+        """Start it; returns its address."""
+        process = self.start()
+        deadline = time.monotonic() + PATIENCE_MS / 1000
+        while (found := _ADDRESS.search(self.log)) is None:
+            assert process.poll() is None, self.log
+            assert time.monotonic() < deadline, self.log
+            time.sleep(0.05)
+        return found[1]
 
 
 @contextmanager
@@ -117,7 +134,7 @@ class Dashboard:
         tile = self.page.locator(".tile", has=self.page.get_by_text(title, exact=True))
         return str(tile.locator("dd").first.inner_text())
 
-    def wait_for_text(self, selector: str, text: str) -> None:
+    def wait_for_text(self, selector: str, text: str | re.Pattern[str]) -> None:
         self.page.locator(selector, has_text=text).first.wait_for()
 
     def wait_for_tile(self, title: str, at_least: int) -> int:

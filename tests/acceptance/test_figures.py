@@ -37,7 +37,7 @@ async def test_a_url_counts_once_and_all_views_agree(
     assert this_run["robots_denied"] == 2
     assert "pages crawled     4 " in run.stderr
     assert "failed            6 (status_404 3, " in run.stderr
-    assert "success rate      40.0%" in run.stderr
+    assert "success           40.0%" in run.stderr
 
     redis = await connect(redis_url)
     totals = report(await read(redis, "web"))["totals"]
@@ -72,7 +72,7 @@ def test_a_crawl_of_error_pages_has_no_page_and_no_success(
     this_run = run.summary["this_run"]
     assert (this_run["pages"], this_run["failed"], this_run["hosts"]) == (0, {"status_404": 5}, 0)
     assert this_run["success_rate"] == 0.0
-    assert "success rate      0.0%" in run.stderr
+    assert "success           0.0%" in run.stderr
     assert "no page, because  status_404" in run.stderr
 
 

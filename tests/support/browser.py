@@ -24,19 +24,20 @@ _ARGUMENTS = [
     "--disable-sync",
     "--disable-dev-shm-usage",
 ]
-_PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+PROGRAM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 
 
 @pytest.fixture
 def browser() -> Iterator[Any]:
     """The system's browser, driven by playwright."""
-    program = next(filter(None, map(shutil.which, _PROGRAMS)), None)
-    if program is None:
+    if PROGRAM is None:
         pytest.skip("no Chromium on PATH; Debian has it in the package chromium")
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with sync_api.sync_playwright() as playwright:
         found = playwright.chromium.launch(
-            executable_path=program, args=_ARGUMENTS, timeout=PATIENCE_MS
+            executable_path=PROGRAM, args=_ARGUMENTS, timeout=PATIENCE_MS
         )
         yield found
         found.close()

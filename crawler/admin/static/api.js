@@ -18,6 +18,19 @@ export const token = {
   forget: () => sessionStorage.removeItem(KEY),
 };
 
+const CRAWL = "crawler.crawl";
+
+// The crawl that is looked at; empty for the one that the server serves.
+export const chosen = {
+  get: () => sessionStorage.getItem(CRAWL) ?? "",
+  set: (name) => (name ? sessionStorage.setItem(CRAWL, name) : sessionStorage.removeItem(CRAWL)),
+};
+
+const ofCrawl = (path) => {
+  const crawl = chosen.get();
+  return crawl ? `${path}${path.includes("?") ? "&" : "?"}crawl=${encodeURIComponent(crawl)}` : path;
+};
+
 const headers = () => ({ Authorization: `Bearer ${token.get()}` });
 
 async function problemOf(response) {
@@ -31,18 +44,22 @@ async function problemOf(response) {
   return new Problem(response.status, detail);
 }
 
-export async function call(method, path, body) {
+// Send a request, of whose answer nothing is read. `body` is JSON as text.
+export async function send(method, path, body) {
   const options = { method, headers: headers(), signal: AbortSignal.timeout(PATIENCE_MS) };
   if (body !== undefined) {
-    options.body = JSON.stringify(body);
+    options.body = body;
     options.headers["Content-Type"] = "application/json";
   }
-  let response;
   try {
-    response = await fetch(path, options);
+    return await fetch(path, options);
   } catch {
     throw new Problem(0, "The crawler does not answer.");
   }
+}
+
+export async function call(method, path, body) {
+  const response = await send(method, ofCrawl(path), body === undefined ? undefined : JSON.stringify(body));
   if (!response.ok) throw await problemOf(response);
   return response.json();
 }
@@ -89,7 +106,7 @@ export class Events {
 
   async read() {
     this.abort = new AbortController();
-    const response = await fetch(this.path, { headers: headers(), signal: this.abort.signal, cache: "no-store" });
+    const response = await fetch(ofCrawl(this.path), { headers: headers(), signal: this.abort.signal, cache: "no-store" });
     if (!response.ok) throw await problemOf(response);
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     let waiting = "";

@@ -52,7 +52,7 @@ export class Chart {
     this.svg.setAttribute("aria-label", label);
     if (!known.length) {
       this.svg.replaceChildren(
-        s("text", { x: width / 2, y: height / 2, class: "empty", "text-anchor": "middle" }, "Nothing in the last hour"),
+        s("text", { x: width / 2, y: height / 2, class: "empty", "text-anchor": "middle" }, "Nothing in this time"),
       );
       return;
     }

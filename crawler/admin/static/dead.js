@@ -1,37 +1,49 @@
-// The dead-letter queue: look, and give URLs another life.
+// The dead-letter queue: what is dead and why, which hosts fail most, and give URLs another life.
 
 import { call, get } from "./api.js";
 import { $, confirm, h, replaceRows, setText, toast } from "./dom.js";
-import { count, span, words } from "./format.js";
+import { badge } from "./figures.js";
+import { ago, count, words } from "./format.js";
 
 const LIMIT = 50;
-// The newest are cheap to list; those of one reason are searched for, so that is repeated seldom.
-const SEARCH_AGAIN_MS = 30000;
+// All letters are read to count them, and to find those of one reason: that is repeated seldom.
+const AGAIN_MS = 30000;
 
 export class Dead {
   constructor(failed) {
     this.failed = failed;
-    this.reasons = new Set();
     this.request = 0;
     this.loaded = -Infinity;
-    $("dead-reason").addEventListener("change", () => this.load());
+    this.reason = "";
+    this.host = "";
     $("requeue").addEventListener("click", () => this.requeue());
-    replaceRows($("dead-rows"), [], 4, "Loading …");
+    $("dead-all").addEventListener("click", () => this.choose("", ""));
   }
 
-  // Keep what is shown up to date.
+  open(host) {
+    return this.choose("", host);
+  }
+
+  choose(reason, host) {
+    this.reason = reason;
+    this.host = host;
+    return this.load();
+  }
+
   refresh() {
-    if (!$("dead-reason").value || performance.now() - this.loaded > SEARCH_AGAIN_MS) this.load();
+    if (performance.now() - this.loaded > AGAIN_MS) this.load();
   }
 
   async load() {
     const request = (this.request += 1);
     this.loaded = performance.now();
-    const reason = $("dead-reason").value;
+    const { reason, host } = this;
     try {
-      const found = await get("/dead", { reason, limit: LIMIT });
+      const [groups, found] = await Promise.all([get("/dead/groups"), get("/dead", { reason, host, limit: LIMIT })]);
       // An older answer may come later.
-      if (request === this.request) this.show(found, reason);
+      if (request !== this.request) return;
+      this.showGroups(groups);
+      this.show(found);
     } catch (error) {
       if (request !== this.request) return;
       replaceRows($("dead-rows"), [], 4, error.message);
@@ -39,38 +51,50 @@ export class Dead {
     }
   }
 
-  show(found, reason) {
+  showGroups({ reasons, hosts, read, complete }) {
+    const number = (n) => h("td", { class: "number" }, count(n));
+    const list = (counts, name) => Object.entries(counts).map(([one, n]) => `${name(one)} ${count(n)}`).join(", ");
+    const choice = (text, reason, host) => {
+      const pressed = String(reason === this.reason && host === this.host);
+      return h("td", {}, h("button", { type: "button", class: "plain", "aria-pressed": pressed, onclick: () => this.choose(reason, host) }, text));
+    };
+    const same = (text) => text || "(none)";
+    const byReason = reasons.map((one) => h("tr", {}, choice(words(one.reason), one.reason, ""), number(one.count), h("td", { class: "url" }, list(one.hosts, same)), h("td", { class: "number" }, ago(one.newest))));
+    const byHost = hosts.map((one) => h("tr", {}, choice(same(one.host), "", one.host), number(one.count), h("td", { class: "url" }, list(one.reasons, words))));
+    replaceRows($("dead-reasons"), byReason, 4, "No URL was given up.");
+    replaceRows($("dead-hosts"), byHost, 3, "No host has URLs that were given up.");
+    setText($("dead-read"), complete ? "" : `Of the newest ${count(read)}.`);
+  }
+
+  show(found) {
     const rows = found.letters.map((letter) =>
       h(
         "tr",
         {},
-        h("td", { class: "url", title: letter.url }, letter.url || "(a damaged record)"),
-        h("td", {}, h("span", { class: "badge bad" }, words(letter.reason))),
+        h("td", { class: "url" }, letter.url ? h("a", { href: `#url/${encodeURIComponent(letter.url)}`, title: letter.url }, letter.url) : "(a damaged record)"),
+        h("td", {}, badge(words(letter.reason), "bad")),
         h("td", { class: "number" }, count(letter.history.length + 1)),
-        h("td", { class: "number" }, `${span((Date.now() - Date.parse(letter.at)) / 1000)} ago`),
+        h("td", { class: "number" }, ago(letter.at)),
       ),
     );
-    replaceRows($("dead-rows"), rows, 4, reason ? "No URL was given up for this reason." : "No URL was given up.");
-    found.letters.forEach((letter) => this.offer(letter.reason));
+    const chosen = [words(this.reason), this.host].filter(Boolean).join(" of ");
+    replaceRows($("dead-rows"), rows, 4, chosen ? `No URL was given up: ${chosen}.` : "No URL was given up.");
     this.total = found.total;
     $("requeue").disabled = !found.letters.length;
-    setText($("requeue"), reason ? "Requeue these" : "Requeue all");
+    setText($("requeue"), chosen ? "Requeue these" : "Requeue all");
+    setText($("dead-chosen"), chosen ? `Dead letters: ${chosen}` : "All dead letters");
+    $("dead-all").hidden = !chosen;
     const shown = found.next ? `The newest ${count(found.letters.length)} are shown. ` : "";
     setText($("dead-count"), found.total ? `${shown}${count(found.total)} in all.` : "");
   }
 
-  offer(reason) {
-    if (this.reasons.has(reason) || this.reasons.size >= 50) return;
-    this.reasons.add(reason);
-    $("dead-reason").append(h("option", { value: reason }, words(reason)));
-  }
-
   async requeue() {
-    const reason = $("dead-reason").value;
-    const what = reason ? `all URLs that were given up for “${words(reason)}”` : `all ${count(this.total)} URLs that were given up`;
+    const { reason, host } = this;
+    const whose = [reason && `for “${words(reason)}”`, host && `of ${host}`].filter(Boolean).join(" ");
+    const what = whose ? `all URLs ${whose} that were given up` : `all ${count(this.total)} URLs that were given up`;
     if (!(await confirm("Requeue dead letters", `Crawl ${what} once more, with no attempt on record?`, "Requeue"))) return;
     try {
-      const { requeued } = await call("POST", "/dead/requeue", { reason });
+      const { requeued } = await call("POST", "/dead/requeue", { reason, host });
       toast(`${count(requeued)} ${requeued === 1 ? "URL waits" : "URLs wait"} again.`);
       await this.load();
     } catch (error) {

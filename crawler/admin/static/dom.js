@@ -27,6 +27,9 @@ export function setText(element, text) {
 }
 
 export function replaceRows(body, rows, columns, nothing) {
+  // On a phone, cells stand below each other, each with its title.
+  const titles = [...body.closest("table").tHead.rows[0].cells].map((cell) => cell.textContent);
+  for (const row of rows) [...row.cells].forEach((cell, i) => cell.setAttribute("data-title", titles[i]));
   body.replaceChildren(...(rows.length ? rows : [h("tr", {}, h("td", { class: "empty", colspan: columns }, nothing))]));
 }
 

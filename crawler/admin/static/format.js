@@ -8,7 +8,11 @@ export const NONE = "–";
 
 export const count = (n) => (n === null || n === undefined ? NONE : n >= 1e7 ? compact.format(n) : whole.format(n));
 
-export const rate = (n) => (n === null || n === undefined ? NONE : n < 100 ? one.format(n) : whole.format(n));
+export function rate(n) {
+  if (n === null || n === undefined) return NONE;
+  if (n > 0 && n < 0.1) return n.toFixed(2);
+  return n < 100 ? one.format(n) : whole.format(n);
+}
 
 export function bytes(n) {
   if (n === null || n === undefined) return NONE;
@@ -50,3 +54,13 @@ export function percent(share) {
 export const clock = (epoch) => new Date(epoch * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 
 export const words = (text) => text.replaceAll("_", " ");
+
+// Times of the server: its clock may differ from that of the browser.
+let ahead = 0;
+export const serverTime = (at) => {
+  ahead = Date.parse(at) - Date.now();
+};
+export const until = (at) => (at ? (Date.parse(at) - Date.now() - ahead) / 1000 : null);
+export const ago = (at) => (at ? `${span(Math.max(0, -until(at)))} ago` : NONE);
+
+export const day = (at) => (at ? `${at.slice(0, 19).replace("T", " ")} UTC` : NONE);

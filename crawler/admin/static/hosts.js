@@ -2,14 +2,16 @@
 
 import { call, get } from "./api.js";
 import { $, ask, h, replaceRows, setText, toast } from "./dom.js";
-import { count, span } from "./format.js";
+import { lifeBadge } from "./figures.js";
+import { count, NONE, span, until } from "./format.js";
 
 const LIMIT = 10;
 const TYPING_MS = 250;
-// The next hosts are cheap to list; a search looks through many, so it is repeated seldom.
-const SEARCH_AGAIN_MS = 30000;
-const KINDS = { ready: "good", in_flight: "good", resting: "", idle: "", blocked: "warn", excluded: "bad" };
-const NAMES = { in_flight: "being fetched" };
+// Answers about hosts cost Redis something, so they are repeated the less often the longer they took.
+const AGAIN = 50;
+const AGAIN_LEAST_MS = 4000;
+
+export const againMs = (took) => Math.max(AGAIN_LEAST_MS, AGAIN * took);
 
 export class Hosts {
   constructor(failed) {
@@ -17,6 +19,7 @@ export class Hosts {
     this.offset = 0;
     this.request = 0;
     this.loaded = -Infinity;
+    this.took = 0;
     $("host-form").addEventListener("submit", (event) => {
       event.preventDefault();
       this.first();
@@ -43,9 +46,8 @@ export class Hosts {
 
   // Keep what is shown up to date, unless somebody types.
   refresh() {
-    const sought = $("host-search").value || $("host-state").value || $("host-sort").value !== "next";
     if (document.activeElement === $("host-search")) return;
-    if (!sought || performance.now() - this.loaded > SEARCH_AGAIN_MS) this.load();
+    if (performance.now() - this.loaded > againMs(this.took)) this.load();
   }
 
   async load() {
@@ -55,6 +57,7 @@ export class Hosts {
     const state = $("host-state").value;
     try {
       const found = await get("/hosts", { search, state, sort: $("host-sort").value, offset: this.offset, limit: LIMIT });
+      this.took = performance.now() - this.loaded;
       // An older answer may come later.
       if (request === this.request) this.show(found, search || state);
     } catch (error) {
@@ -76,18 +79,18 @@ export class Hosts {
   }
 
   row(host) {
-    const due = host.next_contact ? (Date.parse(host.next_contact) - Date.now()) / 1000 : null;
-    const stopped = ["blocked", "excluded"].includes(host.state);
-    const until = host.blocked_until ? ` for ${span((Date.parse(host.blocked_until) - Date.now()) / 1000)}` : "";
+    const state = stateNow(host);
+    const stopped = ["blocked", "excluded"].includes(state);
+    const left = host.blocked_until ? ` for ${span(until(host.blocked_until))}` : "";
     return h(
       "tr",
       {},
-      h("td", { class: "url", title: host.host }, host.host),
-      h("td", {}, h("span", { class: `badge ${KINDS[host.state] ?? ""}` }, (NAMES[host.state] ?? host.state) + until)),
+      h("td", { class: "url" }, h("a", { href: `#host/${encodeURIComponent(host.host)}`, title: host.host }, host.host)),
+      h("td", {}, lifeBadge(state, left)),
       h("td", { class: "number" }, count(host.waiting)),
       h("td", { class: "number" }, count(host.pages)),
       h("td", { class: "number" }, span(host.delay_s ?? host.usual_delay_s)),
-      h("td", { class: "number" }, host.state === "in_flight" ? "–" : due === null || due < 0.05 ? "now" : `in ${span(due)}`),
+      h("td", { class: "number" }, nextContact(host)),
       h(
         "td",
         { class: "action" },
@@ -107,24 +110,42 @@ export class Hosts {
   }
 
   async block(host) {
-    setText($("block-host"), host);
-    if (!(await ask($("block-dialog")))) return;
-    const time = $("block-time").value;
-    const until = new Date(Date.now() + Number(time) * 1000).toISOString();
-    await this.order(host, time === "exclude" ? { excluded: true } : { blocked_until: until }, `${host} is blocked.`);
+    if (await block(host, this.failed)) await this.load();
   }
 
-  unblock(host) {
-    return this.order(host, { blocked_until: null, excluded: false }, `${host} is crawled again.`);
+  async unblock(host) {
+    if (await unblock(host, this.failed)) await this.load();
   }
+}
 
-  async order(host, orders, done) {
-    try {
-      await call("PATCH", `/hosts/${encodeURIComponent(host)}`, orders);
-      toast(done);
-      await this.load();
-    } catch (error) {
-      this.failed(error, true);
-    }
+// A host whose delay ended since the server said so is ready.
+export const stateNow = (host) => (host.state === "resting" && !(until(host.next_contact) > 0.05) ? "ready" : host.state);
+
+export function nextContact(host) {
+  const state = stateNow(host);
+  if (state === "ready") return "now";
+  const left = until(host.blocked_until ?? host.next_contact);
+  return ["resting", "blocked"].includes(state) && left > 0 ? `in ${span(left)}` : NONE;
+}
+
+// Ask for how long, and block a host; resolves to whether that was done.
+export async function block(host, failed) {
+  setText($("block-host"), host);
+  if (!(await ask($("block-dialog")))) return false;
+  const time = $("block-time").value;
+  const end = new Date(Date.now() + Number(time) * 1000).toISOString();
+  return order(host, time === "exclude" ? { excluded: true } : { blocked_until: end }, `${host} is blocked.`, failed);
+}
+
+export const unblock = (host, failed) => order(host, { blocked_until: null, excluded: false }, `${host} is crawled again.`, failed);
+
+export async function order(host, orders, done, failed) {
+  try {
+    await call("PATCH", `/hosts/${encodeURIComponent(host)}`, orders);
+    toast(done);
+    return true;
+  } catch (error) {
+    failed(error, true);
+    return false;
   }
 }

@@ -52,9 +52,9 @@ export class Search {
     return h(
       "li",
       {},
+      h("a", { href: `#url/${encodeURIComponent(page.url)}` }, page.title || page.url),
       // Only http and https are ever crawled.
-      h("a", { href: page.url, target: "_blank", rel: "noopener noreferrer" }, page.title || page.url),
-      h("div", { class: "where" }, `${page.url} · ${page.crawled_at.slice(0, 16).replace("T", " ")} UTC`),
+      h("div", { class: "where" }, h("a", { href: page.url, target: "_blank", rel: "noopener noreferrer" }, page.url), ` · ${page.crawled_at.slice(0, 16).replace("T", " ")} UTC`),
       h("div", {}, ...marked(page.snippet)),
     );
   }

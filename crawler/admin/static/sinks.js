@@ -1,14 +1,10 @@
 // Where the pages go: the state of each sink, and what is spooled.
 
 import { $, h, replaceRows, setText } from "./dom.js";
+import { stateBadge } from "./figures.js";
 import { bytes, count, rate, span } from "./format.js";
 
 const COLUMNS = 6;
-const KINDS = { ok: "good", away: "bad", spooling: "warn" };
-
-// The badge of a store or a sink, by its state.
-export const stateBadge = (state, text = state) => h("span", { class: `badge ${KINDS[state] ?? ""}` }, text);
-
 export function showSinks({ sinks, spool, workers }) {
   const number = (text) => h("td", { class: "number" }, text);
   const rows = sinks.map((sink) =>

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Self
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 from scrapy.utils.log import get_scrapy_root_handler
@@ -101,7 +101,9 @@ class Screen:
             try:
                 snapshot = await read()
                 if self.mode == "live":
-                    self._live.update(live_view(snapshot), refresh=True)
+                    # The terminal shows ^C where the cursor is. At the end of a full line that
+                    # would begin another one, and the view would leave its border behind.
+                    self._live.update(Group(live_view(snapshot), ""), refresh=True)
                 else:
                     self._log(plain_line(snapshot))
             except Exception:

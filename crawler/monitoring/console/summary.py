@@ -18,7 +18,7 @@ from scrapy.settings import SETTINGS_PRIORITIES
 
 from crawler.download.errors import KINDS
 from crawler.frontier import Sizes
-from crawler.monitoring.console.view import RunFigures
+from crawler.monitoring.console.view import RunFigures, rendered
 from crawler.scheduling.lease_pool import BAD_SEEDS, DATA_LOST, NO_SEEDS, REDIS_LOST
 from crawler.servers.redis.connection import masked
 from crawler.servers.redis.settings import redis_url
@@ -127,6 +127,7 @@ class Summary:
             REDIS_LOST: "Redis was away for longer than REDIS_GIVE_UP; what it has is kept",
             DATA_LOST: "Redis has lost a part of the crawl, as the error above says; run it again "
             f"with its seeds; {waits}",
+            "stopped": f"stopped by the dashboard or the API; {waits}",
             "shutdown": f"stopped by Ctrl-C or a signal; {waits}",
         }
         return reasons.get(self.reason, f"{self.reason}; {waits}")
@@ -202,7 +203,7 @@ def _run_rows(summary: Summary) -> Iterator[tuple[str, str]]:
     if run.not_modified:
         yield "not modified", f"{run.not_modified:,}"
     yield "failed", by_reason(run.failed)
-    yield "success rate", share(run.success)
+    yield "success", share(run.success)
     if summary.has_store:
         yield "pages stored", f"{run.stored:,}"
     if run.items:
@@ -214,15 +215,17 @@ def _run_rows(summary: Summary) -> Iterator[tuple[str, str]]:
         on, total = run.topic.get("on", 0), sum(run.topic.values())
         yield "on topic", f"{on:,} of {plural(total, 'page')} ({share(on / total)})"
     yield "duplicates", f"{run.duplicates_exact:,} exact, {run.duplicates_near:,} near"
+    if run.rendered or run.rendering_put_off:
+        yield "rendered", rendered(run)
     if run.not_kept:
         why = "noindex, another language or topic, or a type or size that is not stored"
         yield "not kept", f"{run.not_kept:,} ({why})"
     if run.recrawled:
-        yield "visited again", by_reason(run.recrawled)
-    yield "denied by robots", f"{run.robots_denied:,}"
-    yield "retried", by_reason(run.retries)
+        yield "recrawled", by_reason(run.recrawled)
+    yield "robots.txt", f"{run.robots_denied:,} denied"
+    yield "retries", by_reason(run.retries)
     if run.errors:
-        yield "errors logged", f"{run.errors:,}"
+        yield "errors", f"{run.errors:,}"
     yield "elapsed", f"{duration(run.elapsed_s)}, {rate(run.average_s)} pages/s"
 
 
@@ -234,7 +237,7 @@ def _crawl_rows(summary: Summary) -> Iterator[tuple[str, str]]:
     done = "visits" if sizes.recrawls else "done"
     yield "URLs", f"{sizes.added:,} found, {sizes.done:,} {done}, {sizes.dead:,} given up"
     if sizes.recrawls:
-        yield "to visit again", f"{sizes.recrawls:,}"
+        yield "to recrawl", f"{sizes.recrawls:,}"
     dropped = sizes.dropped_excluded + sizes.dropped_purged + sizes.dropped_budget
     if dropped:
         yield "dropped", f"{dropped:,} (excluded, purged, or over a budget)"

@@ -50,6 +50,9 @@ class RunFigures:
     duplicates_exact: int = 0
     duplicates_near: int = 0
     robots_denied: int = 0
+    # Pages that browsers rendered, and how often one had to wait for a browser.
+    rendered: int = 0
+    rendering_put_off: int = 0
     # Pages that were visited again: changed, unchanged, failed.
     recrawled: Mapping[str, int] = field(default_factory=dict)
     # Pages of a focused crawl, by whether they are on its topic.
@@ -87,6 +90,8 @@ class RunFigures:
             duplicates_exact=stats.get("duplicates/exact", 0),
             duplicates_near=stats.get("duplicates/near", 0),
             robots_denied=stats.get("robots/denied", 0),
+            rendered=stats.get("render/pages", 0),
+            rendering_put_off=stats.get("render/put_off", 0),
             recrawled=recrawled,
             topic=by_word(numbers, "topic"),
             retries=by_word(numbers, "retry"),
@@ -111,6 +116,8 @@ class RunFigures:
             duplicates_exact=figures.get("duplicates/exact", 0),
             duplicates_near=figures.get("duplicates/near", 0),
             robots_denied=figures.get("robots/denied", 0),
+            rendered=figures.get("render/pages", 0),
+            rendering_put_off=figures.get("render/put_off", 0),
             topic=by_word(figures, "topic"),
             retries=by_word(figures, "retries"),
             errors=figures.get("errors", 0),
@@ -205,6 +212,7 @@ def plain_line(snapshot: Snapshot) -> str:
         *([] if run.in_flight is None else [f"{run.in_flight:,} in flight"]),
         *([] if run.not_kept is None else [f"{run.not_kept:,} not kept"]),
         f"{run.duplicates_exact:,} + {run.duplicates_near:,} duplicates (exact + near)",
+        *([f"rendered {rendered(run)}"] if run.rendered or run.rendering_put_off else []),
         f"{run.robots_denied:,} denied by robots.txt",
         f"{sum(run.retries.values()):,} retries",
         f"{sum(run.failed.values()):,} failed",
@@ -234,6 +242,11 @@ def _items(run: RunFigures) -> str:
     return f" and {plural(run.items, 'item')}" if run.items else ""
 
 
+def rendered(run: RunFigures) -> str:
+    """Return how many pages were rendered, and how often one had to wait for a browser."""
+    return f"{run.rendered:,} ({run.rendering_put_off:,} put off)"
+
+
 def _run_table(run: RunFigures, whose: str) -> Table:
     table = _table(f"{whose}, this run", names=10)
     table.add_row("pages", f"[bold green]{run.pages:,}[/]{_items(run)}")
@@ -246,6 +259,8 @@ def _run_table(run: RunFigures, whose: str) -> Table:
         table.add_row("not kept", f"{run.not_kept:,}")
     duplicates = f"{run.duplicates_exact:,} exact · {run.duplicates_near:,} near"
     table.add_row("duplicates", duplicates)
+    if run.rendered or run.rendering_put_off:
+        table.add_row("rendered", rendered(run))
     table.add_row("robots.txt", f"{run.robots_denied:,} denied")
     table.add_row("retries", by_reason(run.retries))
     table.add_row("failed", _alarming(by_reason(run.failed)))

@@ -57,9 +57,14 @@ async def test_the_scheduler_tells_of_queues_rates_and_caches(api: Api) -> None:
         "waits/minimum": 4,
         "waits_ms": 6000,
         "politeness/violations": 2,
+        "shard_pages/0": 25,
     }
     await Ledger(api.redis, "web").add(figures, now_s=datetime.now(UTC).timestamp())
     found = await api.json("GET", "/scheduler/status")
+    # Of the same minutes as the requests.
+    per_s = found["by_shard"][0].pop("pages_per_second")
+    assert per_s > 0
+    assert abs(per_s - found["retrieval_rate"] / 2) <= 0.001
     assert found["urls_scheduled"] == 3
     assert found["urls_waiting"] == 2
     assert found["urls_delayed"] == 1

@@ -56,7 +56,7 @@ async def test_vitals_have_as_many_minutes_as_are_asked_for(redis_client: Any) -
     async with client_of(CrawlContext("crawl", redis_client)) as client:
         found = (await client.get("/vitals", params={"minutes": 5})).json()
         assert len(found["minutes"]) == 5
-        assert (await client.get("/vitals", params={"minutes": 121})).status_code == 422
+        assert (await client.get("/vitals", params={"minutes": 1441})).status_code == 422
 
 
 async def test_vitals_have_the_state_of_each_sink(redis_client: Any) -> None:

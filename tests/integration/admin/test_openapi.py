@@ -1,7 +1,9 @@
 """All that the OpenAPI document allows, asked of a real server: with and without the token."""
 
+import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -18,11 +20,13 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+import crawler
 from crawler.admin.routes import CrawlContext
 from crawler.admin.server import create_api
 from tests.integration.admin.api import TOKEN
 from tests.integration.admin.servers import served
 
+ROOT = Path(__file__).resolve().parents[3]
 # Endless: it has tests of its own.
 ENDLESS = ("/events",)
 OPEN = ("/healthz",)
@@ -91,6 +95,16 @@ def test_the_document_has_every_route_of_the_issue() -> None:
         "GET /hosts/{host}/dns",
         "DELETE /hosts/{host}/dns",
         "GET /urls",
+        "GET /urls/refusals",
+        "GET /crawls",
+        "GET /log",
+        "GET /options",
+        "PATCH /options",
+        "POST /workers/{worker}/stop",
+        "GET /hosts/{host}/report",
+        "GET /dead/groups",
+        "GET /pages",
+        "GET /pages/page",
         "DELETE /urls",
         "GET /dead",
         "POST /dead/requeue",
@@ -134,13 +148,21 @@ def test_without_the_token_nothing_is_answered_and_nothing_is_written(
         assert everything() == before
 
 
-def test_the_document_itself_needs_the_token_and_there_is_no_page_of_others(address: str) -> None:
+def test_the_document_itself_needs_the_token_and_has_the_version(address: str) -> None:
     assert httpx.get(f"{address}/openapi.json").status_code == 401
     headers = {"Authorization": f"Bearer {TOKEN}"}
     document = httpx.get(f"{address}/openapi.json", headers=headers).json()
     assert document["paths"] == DOCUMENT["paths"]
-    for path in ("/docs", "/redoc"):
-        assert httpx.get(address + path, headers=headers).status_code == 404
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert document["info"]["version"] == crawler.__version__ == project["version"]
+
+
+def test_the_page_about_the_api_is_our_own_and_has_no_data(address: str) -> None:
+    page = httpx.get(f"{address}/docs")
+    assert page.headers["content-type"].startswith("text/html")
+    assert "script-src 'self'" in page.headers["content-security-policy"]
+    assert "/seed/urls" not in page.text
+    assert httpx.get(f"{address}/redoc").status_code == 401
 
 
 def test_every_operation_but_health_names_the_token_in_the_document() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from crawler.frontier import Frontier
-from crawler.monitoring.ledger import KEPT_S, Ledger, read
+from crawler.monitoring.ledger import MINUTES_MAX, SINGLE_MINUTES, Ledger, read
 from crawler.servers.redis.connection import connect
 from crawler.servers.redis.errors import RedisAway
 
@@ -34,8 +34,23 @@ async def test_processes_add_what_they_counted_since_they_last_did(redis: Any) -
 
 async def test_minutes_expire_and_totals_do_not(redis: Any) -> None:
     await Ledger(redis, "crawl").add({"pages": 1}, now_s=NOW_S)
-    assert 0 < await redis.ttl("{crawl}:minute:30000000") <= KEPT_S
+    assert 0 < await redis.ttl("{crawl}:minute:30000000") <= SINGLE_MINUTES * 60
+    assert 0 < await redis.ttl("{crawl}:ten_minutes:3000000") <= MINUTES_MAX * 60
     assert await redis.ttl("{crawl}:totals") == -1
+
+
+async def test_a_day_comes_in_tens_of_minutes(redis: Any) -> None:
+    ledger = Ledger(redis, "crawl")
+    await ledger.add({"pages": 1}, now_s=NOW_S)
+    await ledger.add({"pages": 3}, now_s=NOW_S + 540)
+    await ledger.add({"pages": 7}, now_s=NOW_S + 600)
+    day = await read(redis, "crawl", minutes=MINUTES_MAX, now_s=NOW_S + 600)
+    assert len(day.minutes) == 144
+    assert {minute.length_s for minute in day.minutes} == {600}
+    assert [minute.figures.get("pages") for minute in day.minutes[-3:]] == [None, 3, 4]
+    assert day.sum(60) == {"pages": 7}
+    # Longer than that is not kept.
+    assert len((await read(redis, "crawl", minutes=9999, now_s=NOW_S)).minutes) == 144
 
 
 async def test_another_crawl_has_its_own_figures(redis: Any) -> None:

@@ -20,11 +20,15 @@ async def test_any_process_reads_the_metrics_of_the_crawl(
     await frontier.open({"pages_per_s": 2.5, "held": 0})
     url = "http://h.test/"
     await frontier.add([Entry(id=fingerprint(url), url=url, queue=2)])
-    await Ledger(redis, "crawl").add({"pages": 41}, now_s=1e9)
+    await Ledger(redis, "crawl").add({"pages": 41, "shard_pages/0": 41}, now_s=1e9)
     sheet = Sheet("crawl")
     await add_fleet(sheet, redis, "crawl")
     lines = sheet.text().decode().splitlines()
     assert 'crawler_pages_crawled_total{crawl="crawl",scope="fleet"} 41.0' in lines
+    assert 'crawler_shard_pages_total{crawl="crawl",scope="fleet",shard="0"} 41.0' in lines
+    waiting = [line for line in lines if 'state="waiting"' in line and "crawler_shard_size" in line]
+    assert len(waiting) == shards
+    assert sum(float(line.rpartition(" ")[2]) for line in waiting) == 1
     assert 'crawler_frontier_size{crawl="crawl",queue="2",state="front"} 1.0' in lines
     assert 'crawler_active_workers{crawl="crawl"} 1.0' in lines
     assert 'crawler_pages_per_second{crawl="crawl",scope="fleet"} 2.5' in lines

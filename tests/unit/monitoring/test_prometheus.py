@@ -159,6 +159,15 @@ def test_the_frontier_is_shown_by_state_and_queue(everything: str) -> None:
     assert value(everything, "crawler_active_hosts", state="ready") == 4
 
 
+def test_each_shard_has_its_sizes() -> None:
+    sheet = Sheet("crawl")
+    shards = [sizes(leased=2), sizes(leased=5)]
+    add_crawl(sheet, FLEET, shards, {}, memory_bytes=1000, memory_ratio=0.25)
+    found = sheet.text().decode()
+    for shard, leased in {"0": 2, "1": 5}.items():
+        assert value(found, "crawler_shard_size", shard=shard, state="leased") == leased
+
+
 def test_only_processes_that_beat_count(everything: str) -> None:
     assert value(everything, "crawler_active_workers") == 2
     assert value(everything, "crawler_silent_workers") == 1
@@ -282,6 +291,18 @@ def test_the_dashboard_of_grafana_has_panels_that_do_not_overlap() -> None:
         cells |= own
         assert at["x"] + at["w"] <= 24
     assert len({panel["id"] for panel in panels}) == len(panels)
+
+
+def test_every_panel_of_grafana_says_what_it_shows() -> None:
+    panels = json.loads(GRAFANA.read_text(encoding="utf-8"))["panels"]
+    told = [panel["description"] for panel in panels if panel["type"] != "row"]
+    assert len(told) > 30
+    assert len(set(told)) == len(told)
+    for text in told:
+        assert len(text) > 30
+        assert text.endswith(".")
+        # Words of the code of old, which nothing else uses.
+        assert not re.search(r"\b(rests?|manners|worker)\b", text.replace("worker processes", ""))
 
 
 def test_the_rules_are_valid_and_fire_when_they_should() -> None:

@@ -13,6 +13,7 @@ from scrapy.utils import log
 from crawler.errors import ConfigurationError
 from crawler.monitoring.console.screen import Screen
 from crawler.monitoring.console.view import Snapshot, plain_line
+from tests.support.terminal import Terminal
 from tests.support.waiting import until
 from tests.unit.monitoring.console.snapshots import SNAPSHOT
 
@@ -50,6 +51,34 @@ async def test_log_lines_go_above_the_view_and_the_handler_gets_its_stream_back(
     # Drawn, moved down by the line, and taken away at the end.
     assert text.count("This process") >= 2
     assert text.index("a line") < text.rindex("This process")
+
+
+class Tty(io.StringIO):
+    """File whose text goes to a terminal."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        super().__init__()
+        self.terminal = terminal
+
+    def write(self, text: str) -> int:
+        self.terminal.feed(text)
+        return super().write(text)
+
+
+@pytest.mark.parametrize("keys", ["^C", "^C^C", "^Z^C^\\"])
+async def test_keys_that_the_terminal_echoes_leave_no_border_behind(keys: str) -> None:
+    terminal = Terminal(width=80)
+    console = Console(file=Tty(terminal), force_terminal=True, width=80, height=50)
+    screen = Screen("live", 1.0, console=console)
+    screen.start(snapshot)
+    await until(lambda: "╰" in terminal.text)
+    # As the terminal does by itself, wherever the cursor is.
+    terminal.feed(keys)
+    screen.say("Stopping")
+    assert terminal.text.count("╭") == 1
+    terminal.feed(keys)
+    await screen.stop()
+    assert terminal.text.split() == ["Stopping"]
 
 
 async def test_a_log_that_the_view_leaves_alone_goes_on_after_it(

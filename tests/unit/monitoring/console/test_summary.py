@@ -26,11 +26,11 @@ def test_this_run_and_the_whole_crawl_are_apart() -> None:
     run, crawl = summary_text(summary()).plain.split("The whole crawl, all runs and processes")
     assert "pages crawled     2,066 (66.8 MB read)" in run
     assert "failed            34 (status_404 32, dns 2)" in run
-    assert "success rate      98.4%" in run
+    assert "success           98.4%" in run
     assert "pages stored      1,966\n" in run
     assert "duplicates        30 exact, 4 near" in run
     assert "not kept          66 " in run
-    assert "retried           12 (timeout 9, status_503 3)" in run
+    assert "retries           12 (timeout 9, status_503 3)" in run
     assert "pages crawled     7,000" in crawl
 
 
@@ -61,9 +61,9 @@ def test_what_was_visited_again_is_told() -> None:
     found = RunFigures.from_stats(stats, elapsed_s=1.0)
     text = summary_text(summary(run=found, sizes=replace(EMPTY, recrawls=4, done=14))).plain
     assert "not modified      6\n" in text
-    assert "visited again     8 (unchanged 7, changed 1)" in text
+    assert "recrawled         8 (unchanged 7, changed 1)" in text
     assert "0 found, 14 visits, 0 given up" in text
-    assert "to visit again    4" in text
+    assert "to recrawl        4" in text
     assert "nothing is left to crawl; 4 pages will be visited again by later runs" in text
 
 
@@ -192,3 +192,14 @@ def test_a_focused_crawl_says_how_much_of_it_is_on_topic() -> None:
     text = summary_text(summary(run=RunFigures.from_stats(stats))).plain
     assert "30 of 100 pages (30.0%)" in text
     assert "on topic" not in summary_text(summary()).plain
+
+
+def test_a_crawl_with_browsers_says_what_they_rendered() -> None:
+    stats = {"render/pages": 1200, "render/put_off": 7}
+    more = {"pages": 1300, "elapsed_s": 9.0}
+    for run in (
+        RunFigures.from_stats(stats | {"pages/crawled": 1300}, elapsed_s=9.0),
+        RunFigures.from_figures(stats, **more),
+    ):
+        assert "rendered          1,200 (7 put off)\n" in summary_text(summary(run=run)).plain
+    assert "rendered" not in summary_text(summary()).plain
