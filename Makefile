@@ -22,6 +22,7 @@ export PATH := $(abspath $(VENV))/bin:$(PATH)
 
 CRAWL_INSTALLED := $(VENV)/.installed-crawl
 DEV_INSTALLED := $(VENV)/.installed-dev
+DOCS_INSTALLED := $(VENV)/.installed-docs
 
 ##@ Crawl
 
@@ -51,6 +52,14 @@ test: $(DEV_INSTALLED) ## Run the tests; ARGS="-k redis" runs some of them
 coverage: $(DEV_INSTALLED) ## Run the tests, and print how much of each package they execute
 	@$(MAKE) test ARGS='--cov=crawler --cov-report=json:.coverage.json $(ARGS)'; status=$$?; \
 	python -m tests.support.coverage_table .coverage.json; exit $$status
+
+.PHONY: screenshots
+screenshots: export ARTEFACTS = artefacts
+screenshots: $(DEV_INSTALLED) ## Make the pictures of the dashboard and the live view for the docs
+	@python -m documentation.live_view
+	@python -m pytest -q tests/acceptance/test_dashboard.py tests/acceptance/test_dashboard_answers.py \
+		-k 'steered or eleven' $(ARGS)
+	cp artefacts/dashboard.png artefacts/dashboard-host.png docs/
 
 .PHONY: storm
 storm: export STORM = 1
@@ -89,9 +98,18 @@ measurements: $(DEV_INSTALLED) ## Measure what docs/measurements.md shows, and w
 	@python -m benchmarks.measurements run $(ARGS); status=$$?; \
 	python -m benchmarks.measurements render && exit $$status
 
+.PHONY: docs
+docs: export NO_MKDOCS_2_WARNING = 1
+docs: $(DOCS_INSTALLED) ## Build the docs site into site/, offline; a broken link is an error
+	@exec python -m mkdocs build --quiet $(ARGS)
+
+.PHONY: reference
+reference: $(DEV_INSTALLED) ## Write the pages of the docs that are made of the code
+	@exec python -m documentation $(ARGS)
+
 .PHONY: clean
 clean: ## Delete the virtual environment and all caches, no data
-	rm -rf -- "$(VENV)" build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf -- "$(VENV)" build dist site *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 ##@ Help
@@ -111,10 +129,20 @@ $(VENV)/bin/python:
 	}
 	$(PYTHON) -m venv "$(VENV)"
 
+# In a terminal pip shows what it downloads; in a log it would fill it.
+define install
+@echo "Installing packages of $(1) into $(VENV): a few minutes the first time" >&2
+@[[ -t 1 ]] || quiet=--quiet; \
+$(VENV)/bin/python -m pip install $$quiet --disable-pip-version-check $(addprefix -r ,$(1))
+@touch $@
+endef
+
 $(CRAWL_INSTALLED): requirements.txt requirements-embedded.txt requirements-warc.txt requirements-documents.txt | $(VENV)/bin/python
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check $(addprefix -r ,$(filter %.txt,$^))
-	@touch $@
+	$(call install,$(filter %.txt,$^))
 
 $(DEV_INSTALLED): $(wildcard requirements-*.txt) $(CRAWL_INSTALLED)
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
-	@touch $@
+	$(call install,requirements-dev.txt)
+
+# Diagrams are drawn by Mermaid in the reader's browser. The site has its own copy, from a wheel.
+$(DOCS_INSTALLED): requirements-docs.txt | $(VENV)/bin/python
+	$(call install,requirements-docs.txt)

@@ -7,6 +7,7 @@
     topic     train topics of focused crawls, and explain their scores
     admin     the admin API and the dashboard alone
     doctor    check servers, limits and settings before a crawl
+    startcrawl  make a small project of one's own, with the add-on
     check, fetch, parse, shell, view   Scrapy's own, without the frontier and its servers
 
 A module is a command, with its verbs and their arguments. Modules with an underscore are shared:

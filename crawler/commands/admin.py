@@ -54,16 +54,16 @@ class Command(ScrapyCommand):
             settings = completed(self.settings)
             logs.install(settings)
             _validate.check(settings)
+            name = crawl_name(settings, DEFAULT_CRAWL, opts.crawl)
             check_folder(settings)
-            asyncio.run(self._serve(settings, opts))
+            asyncio.run(self._serve(settings, name, opts))
 
-    async def _serve(self, settings: BaseSettings, opts: argparse.Namespace) -> None:
+    async def _serve(self, settings: BaseSettings, name: str, opts: argparse.Namespace) -> None:
         # Only now: Scrapy imports the modules of all commands, whichever is run.
         admin_server = import_module("crawler.admin.server")
 
         servers = Servers.from_settings(settings)
         try:
-            name = crawl_name(settings, DEFAULT_CRAWL, opts.crawl)
             server = admin_server.create_server(
                 settings,
                 servers,

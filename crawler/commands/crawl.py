@@ -21,6 +21,7 @@ from scrapy.commands.crawl import Command as ScrapyCrawl
 from scrapy.exceptions import CloseSpider, UsageError
 
 from crawler.commands import _validate, frontier
+from crawler.commands._arguments import WithSpiderHelp, check_words
 from crawler.commands._settings import check_spider, completed, crawl_settings, use_frontier
 from crawler.commands._verbs import report_error
 from crawler.errors import CrawlerError, ExitCode
@@ -41,7 +42,7 @@ _CLOSE_S = 240.0
 _EXIT_S = 10.0
 
 
-class Command(ScrapyCrawl):
+class Command(WithSpiderHelp, ScrapyCrawl):
     """Scrapy's command, with checks of settings and servers before the crawl."""
 
     _is_open = False
@@ -61,8 +62,7 @@ class Command(ScrapyCrawl):
             raise UsageError(str(error), print_help=False) from error
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        if len(args) != 1:
-            raise UsageError("give the name of one spider: scrapy crawl web -a seeds=…")
+        check_words("crawl", args)
         assert self.crawler_process is not None
         assert self.settings is not None
         if not use_frontier(self.settings):

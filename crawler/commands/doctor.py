@@ -9,9 +9,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -24,7 +26,7 @@ from crawler import config
 from crawler import settings as ours
 from crawler.commands import _validate
 from crawler.commands._settings import completed
-from crawler.commands._verbs import errors_in_one_line, report_error
+from crawler.commands._verbs import errors_in_one_line, harmless, report_error
 from crawler.dns.lookup import DnsFailed, Lookup, NoSuchHost
 from crawler.errors import CrawlerError, ExitCode
 from crawler.robots.gate import has_contact, is_distinctive
@@ -54,6 +56,8 @@ _ROUND_TRIP_MS = 20.0
 _CLOCK_S = 5.0
 # Time limit for a sink to answer.
 _SINK_S = 30.0
+# Time limit for a browser to tell its version, and the bytes of that.
+_BROWSER_S, _VERSION_BYTES = 10.0, 100
 # Some ten suffixes are added a month.
 _SUFFIXES_OLD = timedelta(days=270)
 
@@ -73,8 +77,8 @@ class Command(ScrapyCommand):
     def long_desc(self) -> str:
         return (
             "Check Redis (version, persistence, eviction, memory), sinks, topics of seeds, tiers, "
-            "the spool, DNS, file limits, disk, user agent and settings. Nothing is changed; sinks "
-            "are opened, which creates the tables and topics that they lack."
+            "the spool, DNS, file limits, disk, browsers, user agent and settings. Nothing is "
+            "changed; sinks are opened, which creates the tables and topics that they lack."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -194,6 +198,8 @@ async def findings(
         yield found
     for found in await _sinks(settings, servers):
         yield found
+    if settings["RENDER"] != "never":
+        yield await browser(settings)
     if settings["KAFKA_SEEDS"]:
         yield await _seeds(settings)
     if settings["PAGES_TIER_URL"]:
@@ -405,6 +411,62 @@ async def _sink(named: NamedSink, settings: BaseSettings, servers: Servers) -> l
         warning(named.name, mask(problem), mask(advice))
         for problem, advice in report.warnings.items()
     ]
+
+
+async def browser(settings: BaseSettings) -> Finding:
+    """Check that there is a browser for pages, and that it runs."""
+    # Imported only where pages are rendered.
+    from crawler.middlewares.rendering import advice_about_browsers  # noqa: PLC0415
+    from crawler.rendering.browsers import find_browser  # noqa: PLC0415
+
+    if problem := advice_about_browsers(settings):
+        return failure("browser", problem)
+    program = find_browser(config.value(settings, "RENDER_BROWSER"))
+    assert program is not None
+    try:
+        version = await _version_of(str(program))
+    except OSError as error:
+        why = str(error) or f"no answer within {_BROWSER_S:g} s"
+        return failure(
+            "browser",
+            f"{program} does not tell its version ({why})",
+            "Set RENDER_BROWSER to the path of a Chromium that runs here.",
+        )
+    text = f"{version} at {program}"
+    if os.geteuid() == 0:
+        return warning(
+            "browser",
+            f"{text}, without its sandbox",
+            "Run crawls as another user than root, above all on hosts that nobody knows.",
+        )
+    return ok("browser", text)
+
+
+async def _version_of(program: str) -> str:
+    """Ask a program for its version; OSError if it does not tell it."""
+    nothing, output = asyncio.subprocess.DEVNULL, b""
+    # Not a pipe of asyncio's: that is read to its end, which may never come.
+    with ExitStack() as stack:
+        ends = read_end, write_end = os.pipe()
+        for end in ends:
+            stack.callback(os.close, end)
+        process = await asyncio.create_subprocess_exec(
+            *(program, "--version"), stdin=nothing, stdout=write_end, stderr=nothing
+        )
+        try:
+            async with asyncio.timeout(_BROWSER_S):
+                await process.wait()
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        os.set_blocking(read_end, False)
+        with suppress(BlockingIOError):
+            output = os.read(read_end, _VERSION_BYTES)
+    version = harmless(" ".join(output.decode("utf-8", "replace").split()))
+    if process.returncode or not version:
+        raise OSError(f"it ended with status {process.returncode}")
+    return version
 
 
 async def _seeds(settings: BaseSettings) -> Finding:

@@ -26,9 +26,9 @@ from typing import Any
 from urllib.parse import quote
 
 from scrapy.commands import ScrapyCommand
-from scrapy.exceptions import UsageError
 
 from crawler.commands import _validate, frontier
+from crawler.commands._arguments import WithSpiderHelp, check_words
 from crawler.commands._settings import check_spider, completed, crawl_settings
 from crawler.discovery.seeds import split_topics
 from crawler.errors import CrawlerError, ExitCode
@@ -50,7 +50,7 @@ from crawler.util.format import duration, plural, share, size
 _PROCESSES_MAX = 256
 
 
-class Command(ScrapyCommand):
+class Command(WithSpiderHelp, ScrapyCommand):
     """Command `scrapy fleet`. A plain event loop watches the processes: no reactor."""
 
     requires_project = True
@@ -84,8 +84,7 @@ class Command(ScrapyCommand):
         frontier.add_fresh_options(parser)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        if len(args) != 1:
-            raise UsageError("give the name of one spider: scrapy fleet web -n 4 -a seeds=…")
+        check_words("fleet", args)
         try:
             whole = completed(self.settings)
             if whole.getbool("LOG_JSON"):

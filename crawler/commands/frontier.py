@@ -12,6 +12,7 @@ import asyncio
 import shutil
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,6 +23,7 @@ from scrapy.commands import ScrapyCommand
 
 from crawler.admin import queries
 from crawler.admin.host_records import HostRecords, RobotsFile
+from crawler.admin.refusals import Gates
 from crawler.commands._verbs import (
     Verb,
     VerbCommand,
@@ -35,11 +37,10 @@ from crawler.commands._verbs import (
     whole_number,
 )
 from crawler.commands.pages import delete_pages
-from crawler.config.values import crawl_name, fill, url_rules, value
+from crawler.config.values import crawl_name, url_rules, value
 from crawler.discovery.follow import page_ranks, scorer
 from crawler.discovery.priority import Facts, HostFacts, clamp, front_queue, is_home_page
-from crawler.discovery.scope import QUEUE_OF_ENDING, extension, skipped_extensions
-from crawler.discovery.traps import PageLinks, TrapRules, Traps
+from crawler.discovery.scope import QUEUE_OF_ENDING, extension
 from crawler.errors import ConfigurationError, NotFound
 from crawler.frontier import CrawlControl, meta
 from crawler.frontier.control import SORTS, STATES
@@ -64,6 +65,8 @@ if TYPE_CHECKING:
 
 # Name of a crawl by our spider.
 DEFAULT_CRAWL = "web"
+# Looking for crawls reads all keys, which may be many.
+_OTHERS_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,26 +88,39 @@ class VerbContext:
 
 
 def on_crawl(
-    work: Callable[[VerbContext], Awaitable[None]],
+    work: Callable[[VerbContext], Awaitable[None]], *, may_guess: bool = True
 ) -> Callable[[BaseSettings, argparse.Namespace], None]:
-    """Make the function of a verb that works on one crawl."""
+    """Make the function of a verb that works on one crawl; `may_guess` if it need not be named."""
 
     def run(settings: BaseSettings, arguments: argparse.Namespace) -> None:
-        crawl, urls = (
-            crawl_name(settings, DEFAULT_CRAWL, arguments.crawl),
-            Urls(url_rules(settings)),
-        )
+        given = crawl_name(settings, "", arguments.crawl)
+        urls = Urls(url_rules(settings))
 
         async def open_crawl(servers: Servers, redis: Client) -> None:
+            crawl = given or (await _unnamed_crawl(redis) if may_guess else DEFAULT_CRAWL)
             try:
                 control = await CrawlControl.open(redis, crawl, urls)
             except NotFound as error:
-                raise NotFound(f"{error} `scrapy frontier crawls` lists those that are.") from error
+                there = ", ".join(await meta.crawls(redis)) or "none"
+                raise NotFound(f"{error} There are: {there}.") from error
             await work(VerbContext(crawl, control, arguments, servers, settings))
 
         _with_redis(settings, open_crawl)
 
     return run
+
+
+async def _unnamed_crawl(redis: Client) -> str:
+    """Return the crawl that a user means who names none: web, or else the only one there is."""
+    with suppress(NotFound):
+        await meta.read(redis, DEFAULT_CRAWL)
+        return DEFAULT_CRAWL
+    found = await meta.crawls(redis)
+    if not found:
+        raise NotFound("There is no crawl in this Redis.")
+    if len(found) > 1:
+        raise ConfigurationError(f"Name one of the crawls by --crawl: {', '.join(found)}.")
+    return next(iter(found))
 
 
 def _with_redis(settings: BaseSettings, work: Callable[[Servers, Client], Awaitable[None]]) -> None:
@@ -130,7 +146,9 @@ def check_folder(settings: BaseSettings) -> None:
 
 
 def _common_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--crawl", default="", help="name of the crawl (CRAWL, or web)")
+    parser.add_argument(
+        "--crawl", default="", help="name of the crawl (CRAWL, web, or the only one)"
+    )
     add_json_option(parser)
 
 
@@ -139,7 +157,7 @@ def _common_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _crawls(settings: BaseSettings, arguments: argparse.Namespace) -> None:
     async def show(_servers: Servers, redis: Client) -> None:
-        found = [await _crawl_row(redis, *crawl) for crawl in (await meta.crawls(redis)).items()]
+        found = [asdict(crawl) for crawl in await queries.crawls(redis)]
         if arguments.json:
             print_json(found)
             return
@@ -148,22 +166,6 @@ def _crawls(settings: BaseSettings, arguments: argparse.Namespace) -> None:
         print_table(list(found[0]), [list(crawl.values()) for crawl in found])
 
     _with_redis(settings, show)
-
-
-async def _crawl_row(redis: Client, crawl: str, version: str) -> dict[str, Any]:
-    row: dict[str, Any] = {"crawl": crawl}
-    if version not in meta.READABLE:
-        row |= dict.fromkeys(("pages", "waiting", "leased", "processes"))
-        return row | {"note": f"of another version of this program (data model {version})"}
-    control = await CrawlControl.open(redis, crawl)
-    sizes = await control.frontier.sizes()
-    return row | {
-        "pages": sizes.pages,
-        "waiting": sizes.waiting,
-        "leased": sizes.leased,
-        "processes": len(await control.instances()),
-        "note": "paused" if sizes.paused else "",
-    }
 
 
 async def _status(verb: VerbContext) -> None:
@@ -214,6 +216,17 @@ async def _status(verb: VerbContext) -> None:
     _print_sinks(sinks, spool)
     for trouble in status.troubles:
         print(trouble)
+    if not crawl_name(verb.settings, "", verb.arguments.crawl):
+        await _print_others(verb)
+
+
+async def _print_others(verb: VerbContext) -> None:
+    """Name the other crawls to somebody who named none, unless finding them takes long."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_OTHERS_S):
+            others = set(await meta.crawls(await verb.servers.redis())) - {verb.crawl}
+            if others:
+                print(f"\nOther crawls here, by --crawl NAME: {', '.join(sorted(others))}")
 
 
 def _print_sinks(sinks: list[dict[str, Any]], spool: dict[str, Any]) -> None:
@@ -578,17 +591,6 @@ async def _requeue(verb: VerbContext) -> None:
 
 # --- explain --------------------------------------------------------------------------------------
 
-# Reasons of the crawl's filter, for people.
-_REFUSALS = {
-    "depth": "it is deeper than max_depth",
-    "too_long": "it is longer than max_url_length",
-    "extension": "its ending is not followed (SKIPPED_EXTENSIONS, FOLLOW_DOCUMENTS, FOLLOW_MEDIA)",
-    "excluded": "its domain is one of excluded_domains",
-    "scope": "it is outside of scope and allowed_domains",
-    "include": "it has none of the patterns of include",
-    "exclude": "it has a pattern of exclude",
-}
-
 
 def _explain_arguments(parser: argparse.ArgumentParser) -> None:
     _url_arguments(parser)
@@ -655,7 +657,10 @@ def _show_score(
         points, value(settings, "FRONTIER_THRESHOLDS")
     )
     share = None if crawl is None else _share_of_turns(crawl, queue)
-    refused = _refusal(settings, crawl or CrawlOptions(), url, page=page, depth=depth)
+    refusal = Gates.from_settings(settings).refuses_link(
+        crawl or CrawlOptions(), url, page=page, depth=depth, today=datetime.now(UTC).date()
+    )
+    refused = "" if refusal is None else refusal.detail
     if arguments.json:
         parts = [{"reason": reason, "points": part} for reason, part in reasons]
         found = {"url": url, "written": written, "score": points, "queue": queue}
@@ -693,21 +698,6 @@ def _spelling(settings: BaseSettings, text: str) -> Spelling:
     return found
 
 
-def _refusal(
-    settings: BaseSettings, crawl: CrawlOptions, url: str, *, page: str, depth: int
-) -> str:
-    """Return why a URL would not be followed; empty if it would."""
-    if not crawl.follow and depth:
-        return "the crawl follows no links (follow=no)"
-    scope = crawl.url_filter(skipped_extensions(settings))
-    reason = scope.refuses(url, page_url=page, depth=depth)
-    if reason is not None:
-        return _REFUSALS[reason]
-    traps = Traps(fill(TrapRules, settings))
-    trap = traps.refuses(url, PageLinks(page), today=datetime.now(UTC).date())
-    return f"it looks like a trap ({trap})" if trap is not None else ""
-
-
 VERBS = {
     "crawls": Verb("list the crawls in this Redis", add_json_option, _crawls),
     "status": Verb("show how the crawl stands", _common_arguments, on_crawl(_status)),
@@ -731,7 +721,9 @@ VERBS = {
     "requeue": Verb(
         "let dead letters be crawled once more", _requeue_arguments, on_crawl(_requeue)
     ),
-    "delete": Verb("delete the crawl from Redis", _delete_arguments, on_crawl(_delete)),
+    "delete": Verb(
+        "delete the crawl from Redis", _delete_arguments, on_crawl(_delete, may_guess=False)
+    ),
 }
 
 

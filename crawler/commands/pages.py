@@ -78,7 +78,7 @@ _TEXT_SHOWN = 600
 # Fields that `get` shows, if they have a value.
 _BRIEF = """
 url crawl status reason flags title author published_at content_type language text_language
-relevance crawled_at depth links_count
+relevance rendered crawled_at depth links_count
 """.split()
 
 
@@ -320,6 +320,9 @@ def _filter_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--reason", help="why there is no content: robots, timeout, noindex, status_404 …"
     )
+    parser.add_argument(
+        "--rendered", action="store_true", help="only pages that a browser rendered"
+    )
 
 
 def _wanted(
@@ -336,6 +339,7 @@ def _wanted(
         statuses=arguments.status,
         reason=arguments.reason,
         kept=kept,
+        rendered=arguments.rendered,
     )
 
 
@@ -437,7 +441,7 @@ def _export(settings: BaseSettings, arguments: argparse.Namespace) -> None:
     if arguments.output == STDOUT:
         on_pages(partial(_print_export, settings, form), _stored)(settings, arguments)
         return
-    names = ("crawl", "domain", "since", "status", "reason", "all", "no_body")
+    names = ("crawl", "domain", "since", "status", "reason", "rendered", "all", "no_body")
     identity = {
         **{name: getattr(arguments, name) for name in names},
         "format": format_name(arguments.output, arguments.format),

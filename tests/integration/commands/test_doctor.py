@@ -1,15 +1,20 @@
 """`scrapy doctor` on real servers: good ones, wrong ones, none."""
 
 import json
+import os
+import re
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import redis as redis_client
+from scrapy.settings import Settings
 from scrapy.utils.project import get_project_settings
 
-from crawler.commands.doctor import FAILURE, OK, WARNING, Finding, findings
+from crawler import settings as ours
+from crawler.commands import doctor
+from crawler.commands.doctor import FAILURE, OK, WARNING, Finding, browser, findings
 from crawler.servers.connections import Servers
 from crawler.storage import Sink, SinkReport
 from tests.acceptance.crawls import scrapy
@@ -168,6 +173,81 @@ async def test_sinks_of_others_are_told_without_their_passwords(
     # No server of ours is used.
     assert "disk" not in found
     assert not (tmp_path / "spool").exists()
+
+
+# --- the browser ----------------------------------------------------------------------------------
+
+
+async def test_a_crawl_that_renders_no_pages_needs_no_browser(
+    tmp_path: Path, redis_url: str, dns: DnsServer
+) -> None:
+    common = {"REDIS_URL": redis_url, "SINKS": "none", "DNS_SERVERS": [dns.address]}
+    found = await examine(tmp_path, RENDER="never", RENDER_BROWSER="/no/such", **common)
+    assert "browser" not in found
+    found = await examine(tmp_path, RENDER="auto", RENDER_BROWSER="/no/such", **common)
+    assert found["browser"].level == FAILURE
+
+
+def rendering_settings(program: Path | str | None) -> Settings:
+    settings = Settings({"RENDER": "auto", "RENDER_BROWSER": program and str(program)})
+    settings.setmodule(ours, "default")
+    return settings
+
+
+def program_in(folder: Path, script: str) -> Path:
+    path = folder / "browser"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
+async def test_the_browser_of_the_system_tells_its_version(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    found = await browser(rendering_settings(None))
+    assert found.level == OK
+    assert re.match(r"\w+ \d+\.\d+.* at /", found.text)
+
+
+async def test_a_browser_without_its_sandbox_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    program = program_in(tmp_path, "echo Own Browser 1.0")
+    found = await browser(rendering_settings(program))
+    assert (found.level, found.text) == (
+        WARNING,
+        f"Own Browser 1.0 at {program}, without its sandbox",
+    )
+    assert "another user than root" in found.advice
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("exit 127", "it ended with status 127"),
+        ("exit 0", "it ended with status 0"),
+        ("exec sleep 1000", "no answer within 0.5 s"),
+        ("while true; do echo noise; done", "no answer within 0.5 s"),
+    ],
+    ids=["fails", "silent", "hangs", "endless"],
+)
+async def test_a_browser_that_does_not_run_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, why: str
+) -> None:
+    if "no answer" in why:
+        monkeypatch.setattr(doctor, "_BROWSER_S", 0.5)
+    program = program_in(tmp_path, script)
+    found = await browser(rendering_settings(program))
+    assert (found.level, found.text) == (FAILURE, f"{program} does not tell its version ({why})")
+    assert "RENDER_BROWSER" in found.advice
+
+
+async def test_a_missing_browser_is_a_failure_that_names_the_setting() -> None:
+    found = await browser(rendering_settings("/no/such"))
+    assert found.level == FAILURE
+    assert "RENDER_BROWSER is '/no/such'" in found.text
 
 
 def test_the_command_says_all_that_is_wrong_and_exits_with_1(tmp_path: Path) -> None:

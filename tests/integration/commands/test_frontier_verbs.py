@@ -107,10 +107,10 @@ def test_the_crawls_of_a_redis_are_listed(verbs: Verbs) -> None:
     code, out, _ = verbs("crawls")
     assert code == 0
     titles, *lines = out.splitlines()
-    assert titles.split() == "crawl pages waiting leased processes note".split()
+    assert titles.split() == "crawl state pages waiting leased processes note".split()
     assert [line.split()[0] for line in lines] == ["an", "old", "web"]
     assert lines[1].endswith("of another version of this program (data model 1)")
-    assert lines[2].split() == ["web", "0", "4", "0", "0", "paused"]
+    assert lines[2].split() == ["web", "stopped", "0", "4", "0", "0", "paused"]
     found = verbs.json("crawls")
     assert [(crawl["crawl"], crawl["processes"]) for crawl in found] == [
         ("an other", 1),
@@ -425,7 +425,7 @@ def test_delete_shows_progress_and_deletes_that_crawl_only(
     assert json.loads(out)["keys_deleted"] > 3
     assert "keys deleted …" in error
     assert keys_of(verbs.redis_url, "web2") == before
-    assert verbs("status")[0] == 1
+    assert verbs("status", "--crawl", "web")[0] == 1
 
 
 def test_the_pages_of_a_crawl_stay_or_are_deleted_with_it(
@@ -555,7 +555,7 @@ def test_a_crawl_that_is_not_there_is_not_found_and_not_made(
     verbs = Verbs(capsys, redis_url)
     code, _, error = verbs(verb, "--crawl", "other")
     assert code == 1
-    assert error.startswith("scrapy frontier: There is no crawl 'other' in this Redis. `scrapy fr")
+    assert error.startswith("scrapy frontier: There is no crawl 'other' in this Redis. There are")
     assert keys_of(redis_url, "other") == 0
     folder = tmp_path / "nothing"
     assert run_verb(verb, REDIS_URL=None, CRAWL_DIR=str(folder)) == 1

@@ -345,6 +345,17 @@ def test_pages_are_found_by_domain_time_status_and_reason(pages: Run) -> None:
     assert found("--since", "3d") == set()
 
 
+def test_pages_that_were_rendered_are_found(pages: Run, mongo_uri: str, mongo_db_name: str) -> None:
+    with pymongo.MongoClient[dict[str, Any]](mongo_uri) as client:
+        stored = client[mongo_db_name]["pages_metadata"]
+        stored.update_one({"url": URL}, {"$set": {"rendered": True}})
+        # As a later visit without a browser leaves it.
+        stored.update_one({"url": COPY}, {"$set": {"rendered": False}})
+    found = pages("find", "--rendered", "--json").stdout.splitlines()
+    assert [json.loads(line)["url"] for line in found] == [URL]
+    assert b"\nrendered    True\n" in pages("get", URL).stdout
+
+
 def test_pages_of_a_platform_are_found_under_its_suffix_too_as_former_versions_stored_them(
     pages: Run, mongo_uri: str, mongo_db_name: str
 ) -> None:
@@ -732,7 +743,7 @@ def test_a_migration_that_a_killed_process_began_is_ended_with_its_name(
         (["repair", "--older", "1"], "'1' is no time"),
         (["delete", "--yes"], "Say which pages to delete: --crawl NAME, --domain NAME or"),
         (["migrate"], "the following arguments are required: --crawl"),
-        (["migrate", "--crawl", "a b"], "use a name without braces, colons and blanks"),
+        (["migrate", "--crawl", "a b"], "without braces, colons, blanks"),
         (["drop"], "there is no 'drop'; use one of get, find, export, index, search, stats"),
     ],
 )

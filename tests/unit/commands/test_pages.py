@@ -85,6 +85,7 @@ def test_what_is_wrong_is_named(read: Callable[[str], Any], text: str) -> None:
         (Wanted(statuses=(404, 404)), {"$and": [{"status": 404}]}),
         (Wanted(statuses=(400, 499)), {"$and": [{"status": {"$gte": 400, "$lte": 499}}]}),
         (Wanted(kept=True, reason="x"), {"$and": [KEPT, {"reason": "x"}]}),
+        (Wanted(rendered=True), {"$and": [{"rendered": True}]}),
     ],
 )
 def test_a_choice_becomes_a_query(wanted: Wanted, query: dict[str, Any]) -> None:
