@@ -58,6 +58,17 @@ def test_servers_are_named_as_the_settings_read_them(service: str) -> None:
         assert host.group(1) in SERVICES[service]["depends_on"]
 
 
+def test_what_is_optional_has_a_profile_and_holds_up_nothing_else() -> None:
+    optional = {name for name, service in SERVICES.items() if "profiles" in service}
+    assert optional == {"prometheus", "grafana", "postgresql", "kafka"}
+    for service in SERVICES.values():
+        for name, how in service.get("depends_on", {}).items():
+            assert how["required"] is False if name in optional else "required" not in how
+    # A value that must be set would be demanded of everybody.
+    for name in ("postgresql", "kafka"):
+        assert ":?" not in str(SERVICES[name])
+
+
 def test_the_redis_keeps_what_it_acknowledges() -> None:
     given = words("redis")
     for name, _fact, needed, _risk in NEEDED:
