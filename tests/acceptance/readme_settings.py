@@ -9,3 +9,5 @@ DNS_OVERRIDES = json.loads(os.environ["README_OVERRIDES"])
 ALLOW_NETWORKS = ["127.0.0.0/8"]
 DELAY_MIN = 0.02
 DELAY_FACTOR = 1.0
+if "README_DATABASE" in os.environ:
+    MONGO_DATABASE = os.environ["README_DATABASE"]

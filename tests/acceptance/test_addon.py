@@ -147,6 +147,27 @@ def test_a_plain_spider_crawls_a_web_once_and_politely_and_a_second_run_finds_no
     assert (left.unfinished, left.owners) == (0, 0)
 
 
+def test_one_line_gives_it_the_dashboard_the_view_and_the_summary(
+    tmp_path: Path, redis_url: str
+) -> None:
+    with Shop() as shop:
+        project = Project(
+            tmp_path / "project",
+            FOLLOWER.replace("s0.test", "shop.test"),
+            redis_url=redis_url,
+            address=shop.address,
+        )
+        shown = ("Dashboard and admin API: http://127.0.0.1:", "The whole crawl, all runs", "ended")
+        plain = project.crawl().stderr
+        assert not [text for text in shown if text in plain]
+        assert "[scrapy.extensions.logstats] INFO" in plain
+        project.add_settings(ADDON_DASHBOARD=True, ADMIN_PORT=0, CRAWL="again")
+        told = project.crawl().stderr
+    assert [text for text in shown if text not in told] == []
+    # One of them reports the progress, not both.
+    assert "[scrapy.extensions.logstats] INFO" not in told
+
+
 def own_sink() -> str:
     """The code of the sink in docs/sinks.md."""
     text = (ROOT / "docs" / "sinks.md").read_text(encoding="utf-8")

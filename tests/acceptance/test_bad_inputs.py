@@ -87,12 +87,32 @@ def test_feeds_that_may_lose_pages(crawls: Crawls, uri: str, text: str) -> None:
         ("max_depth", "abc", "max_depth is 'abc'; give a whole number"),
         ("max_pages", "-1", "max_pages is '-1'; give a whole number"),
         ("scope", "galaxy", "scope is 'galaxy'; use one of host, domain, seeds, any"),
-        ("max_dept", "1", "no argument 'max_dept'"),
+        ("max_dept", "1", "no argument 'max_dept'. Did you mean max_depth?"),
     ],
 )
 def test_bad_arguments(crawls: Crawls, name: str, value: str, text: str) -> None:
     run = crawls.run("http://s0.test/", arguments={name: value}, timeout_s=SECONDS)
     assert_told(run, text)
+
+
+@pytest.mark.parametrize("name", ["my crawl", "a\tb", "{web}", "web:2", "w" * 81])
+@pytest.mark.parametrize("command", ["crawl", "fleet", "admin", "frontier"])
+def test_a_bad_name_of_a_crawl_is_refused_before_anything_starts(
+    tmp_path: Path, command: str, name: str
+) -> None:
+    words = {
+        "crawl": ("crawl", "web", "-a", "seeds=http://s0.test/", "-a", f"crawl={name}"),
+        "fleet": ("fleet", "web", "-a", "seeds=http://s0.test/", "-s", f"CRAWL={name}"),
+        "admin": ("admin", "--crawl", name),
+        "frontier": ("frontier", "status", "--crawl", name),
+    }[command]
+    folder = ("-s", f"CRAWL_DIR={tmp_path / 'crawl'}")
+    run = scrapy(*words, *folder, timeout_s=SECONDS)
+    assert run.code == ExitCode.MISTAKE
+    assert f"scrapy {command}: The name of the crawl (CRAWL) is " in run.stderr
+    assert "Traceback" not in run.stderr
+    # No server, log or token.
+    assert not (tmp_path / "crawl").exists()
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,32 @@ def test_duplicates_are_known_without_mongodb_too(
     assert run.summary["this_run"]["duplicates_exact"] > 0
 
 
+def test_without_a_browser_pages_of_scripts_are_crawled_as_they_are_served(
+    tmp_path: Path, redis_url: str, log: Path
+) -> None:
+    options = WebOptions(hosts=12, pages=6, zoo="browser")
+    feed = tmp_path / "pages.jsonl"
+    with DemoServer(options, log) as web:
+        run = Crawls(tmp_path, redis_url).run(
+            "http://s0.test/",
+            web=web,
+            arguments={"scope": "any"},
+            settings={"DELAY_MIN": MIN_DELAY_S + 0.01},
+            options=("-O", str(feed)),
+        )
+    assert run.code == 0, run.stderr
+    expected = truth(options)
+    verdict = judge(log, expected, min_delay_s=MIN_DELAY_S)
+    assert verdict.ok, "\n".join(verdict.lines())
+    pages = [json.loads(line) for line in feed.read_text(encoding="utf-8").splitlines()]
+    assert {page["url"] for page in pages} >= expected.must_store
+    # What only a browser shows is not there.
+    shown = truth(options, renders=True).shown
+    texts = {page["url"]: page["text"] for page in pages if page["url"] in shown}
+    assert texts
+    assert not any(text in texts[url] for url in texts for text in shown[url].texts)
+
+
 def test_a_host_in_a_private_network_is_given_up_at_once(tmp_path: Path, redis_url: str) -> None:
     with DemoServer(WebOptions(hosts=1, pages=1), tmp_path / "access.log") as web:
         run = Crawls(tmp_path, redis_url).run(

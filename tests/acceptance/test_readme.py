@@ -2,9 +2,6 @@
 
 import json
 import os
-import re
-import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,29 +12,15 @@ import pytest
 from demo.process import DemoServer
 from demo.web import WebOptions
 from tests.support.cluster import oldest_programs
+from tests.support.written import copy_project, replaced, run_script, runnable_blocks
 
-ROOT = Path(__file__).resolve().parents[2]
-BLOCK = re.compile(r"<!-- runnable -->\n```sh\n(.*?)```", re.DOTALL)
 WEB = WebOptions(hosts=6, pages=6, seed=1, zoo="none")
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of what is in the repository."""
-    folder = tmp_path_factory.mktemp("project")
-    listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    for name in listed.stdout.splitlines():
-        if (ROOT / name).is_file():
-            target = folder / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, target)
-    return folder
+    return copy_project(tmp_path_factory.mktemp("project"))
 
 
 @pytest.fixture(scope="module")
@@ -46,20 +29,15 @@ def web() -> Iterator[DemoServer]:
         yield server
 
 
-def blocks() -> list[str]:
-    return BLOCK.findall((ROOT / "README.md").read_text())
-
-
 def test_the_readme_has_runnable_commands() -> None:
-    assert len(blocks()) >= 5
+    assert len(runnable_blocks("README.md")) >= 5
 
 
 @pytest.mark.timeout(300)
 def test_every_runnable_command_succeeds(
     project: Path, web: DemoServer, redis_url: str, mongo_uri: str
 ) -> None:
-    script = "set -euo pipefail\n" + "\n".join(blocks())
-    for public, local in (
+    pairs = (
         ("make crawl\n", 'make crawl ARGS="--hosts 6 --pages 6"\n'),
         ("warc:archive/'\"", "warc:archive/' --hosts 6 --pages 6\""),
         (".venv/bin/scrapy", "scrapy"),
@@ -72,34 +50,20 @@ def test_every_runnable_command_succeeds(
         ("--domain example.com", "--domain s0.test"),
         # The server of the tests listens on a socket, which redis-cli takes by another option.
         ('redis-cli -u "$REDIS_URL"', f"redis-cli -s {urlsplit(redis_url).path}"),
-    ):
-        assert public in script, f"{public!r} is no longer in the README"
-        script = script.replace(public, local)
+    )
+    script = replaced("\n".join(runnable_blocks("README.md")), pairs)
     # The client alone: a server beside it on PATH would be taken for the embedded one.
     tools = project / "tools"
     tools.mkdir()
     (tools / "redis-cli").symlink_to(oldest_programs() / "redis-cli")
-    environment = {
-        **os.environ,
+    variables = {
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), str(tools), os.environ["PATH"]]),
         "VENV": sys.prefix,
         "SCRAPY_SETTINGS_MODULE": "tests.acceptance.readme_settings",
         "README_OVERRIDES": json.dumps(web.overrides),
         "PYTHONPATH": str(project),
     }
-    for name in ("REDIS_URL", "MONGO_URI", "CRAWL_DIR"):
-        environment.pop(name, None)
-    done = subprocess.run(
-        ["bash", "-c", script],
-        cwd=project,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    run_script(script, project, variables, timeout_s=280)
     lines = (project / "pages.jsonl").read_text().splitlines()
     assert lines
     assert all(json.loads(line)["url"].startswith("http://s") for line in lines)

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from crawler.errors import ExitCode
-from crawler.spiders.web import NAMES
+from crawler.spiders.web import ARGUMENTS
 from demo.process import DemoServer
 from demo.web import Web, WebOptions
 from tests.acceptance.crawls import ROOT, Crawls, environment
@@ -82,7 +82,7 @@ def test_the_line_for_scrapyd_names_arguments_of_the_spider() -> None:
         for name, value in parse_qs(each).items()
     }
     assert (given.pop("project"), given.pop("spider")) == (["crawler"], ["web"])
-    assert given.keys() <= set(NAMES)
+    assert given.keys() <= set(ARGUMENTS)
 
 
 def test_the_manifest_for_kubernetes_starts_the_image_as_it_is() -> None:
@@ -101,7 +101,7 @@ def test_the_manifest_for_kubernetes_starts_the_image_as_it_is() -> None:
     verb, spider, *flags = container["args"]
     assert (verb, spider) == ("crawl", "web")
     arguments = {each.partition("=")[0] for flag, each in pairwise(flags) if flag == "-a"}
-    assert arguments <= set(NAMES)
+    assert arguments <= set(ARGUMENTS)
     [mount] = container["volumeMounts"]
     assert f"CRAWL_DIR={mount['mountPath']}" in DOCKERFILE
     assert f"--uid {pod['securityContext']['runAsUser']} " in DOCKERFILE

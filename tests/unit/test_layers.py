@@ -20,13 +20,13 @@ LINES = [
     "frontier reading",
     "discovery dns storage",
     "download politeness",
-    "scheduling robots",
+    "scheduling robots rendering",
     "monitoring",
     "scheduler admin",
     "spiders middlewares pipelines",
     "fastpath",
     "extensions",
-    "addon",
+    "addon project",
     "commands",
 ]
 LAYER = {name: number for number, line in enumerate(LINES) for name in line.split()}

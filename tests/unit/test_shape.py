@@ -193,7 +193,7 @@ def test_a_module_says_what_it_is_for(path: Path) -> None:
 
 
 def test_decisions_are_numbered_one_after_the_other_as_their_titles_say() -> None:
-    decisions = sorted((ROOT / "docs" / "adr").glob("*.md"))
+    decisions = sorted((ROOT / "docs" / "adr").glob("[0-9]*.md"))
     assert [int(path.name[:4]) for path in decisions] == list(range(1, len(decisions) + 1))
     for number, path in enumerate(decisions, start=1):
         assert path.read_text(encoding="utf-8").startswith(f"# {number}. ")
