@@ -47,6 +47,7 @@ from crawler.frontier.control import SORTS, STATES
 from crawler.frontier.entry import DOCUMENTS, MEDIA, PAGE_QUEUES
 from crawler.frontier.on_disk import OnDisk
 from crawler.frontier.records import by_queue
+from crawler.frontier.stores import KnownStores
 from crawler.scheduler import spill_of
 from crawler.scheduling import options
 from crawler.scheduling.options import CrawlOptions
@@ -329,9 +330,16 @@ def confirm_deletion(crawl: str, urls: int, *, also: str = "", yes: bool) -> Non
 
 
 async def delete_crawl(crawl: str, servers: Servers, settings: BaseSettings) -> int:
-    """Delete a crawl that no process works on; return the number of deleted keys."""
+    """Delete a crawl that no process works on; return the number of deleted keys.
+
+    If it does not exist, a crawl of its name may begin beside the pages of an earlier one.
+    """
     redis = await servers.redis()
-    control = await CrawlControl.open(redis, crawl)
+    try:
+        control = await CrawlControl.open(redis, crawl)
+    except NotFound:
+        await KnownStores(redis, crawl).begin_anew()
+        return 0
     # URLs are spilled only after some were refused. Connect before anything is deleted: the server
     # that has them may be away.
     places = await OnDisk(redis, crawl).places()

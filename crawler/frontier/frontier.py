@@ -16,10 +16,11 @@ import uuid
 from collections import defaultdict
 from collections.abc import Collection, Container, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 from itertools import chain
-from time import monotonic
+from time import monotonic, time
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
@@ -28,6 +29,7 @@ import xxhash
 from redis.crc import key_slot
 from redis.exceptions import NoScriptError, ResponseError
 
+from crawler.errors import DataLost
 from crawler.frontier import keys, meta
 from crawler.frontier.entry import QUEUES, DamagedEntry, Entry, decode, encode, host_in
 from crawler.frontier.records import (
@@ -114,6 +116,9 @@ class Frontier:
         self._redis = redis
         self.scripts = Scripts(redis, crawl, shards, self.tuning.url_seen.name)
         self._seen_argument = self.tuning.url_seen.argument
+        # Id of the crawl, and when this process met it first, in unix ms.
+        self._id = ""
+        self._met_ms = 0
         # Only this spider may work on the crawl; empty in tests and tools, which have none.
         self._spider = spider
         # By which the server knows repeated forced adds of this process; it never changes.
@@ -150,10 +155,26 @@ class Frontier:
         return await self.register(about)
 
     async def create(self) -> None:
-        """Create the crawl if it does not exist, or check that this program may work on it."""
+        """Create the crawl if it does not exist, or check that this program may work on it.
+
+        Raises DataLost if it is not the crawl that this process has met before.
+        """
         found = await meta.create_or_check(
-            self._redis, self.crawl, self.scripts.tags, self.tuning.url_seen, self._spider
+            *(self._redis, self.crawl, self.scripts.tags, self.tuning.url_seen, self._spider),
+            crawl_id=self._id or meta.new_id(time()),
         )
+        if not self._id:
+            self._met_ms = round(time() * 1000)
+        elif found.id != self._id and (begun_ms := meta.begun_ms(found.id)) < self._met_ms:
+            # A later one is this crawl, which another process began after all of it was lost.
+            begun = datetime.fromtimestamp(begun_ms / 1000, UTC)
+            raise DataLost(
+                f"Redis has another crawl of the name {self.crawl!r} now, begun on "
+                f"{begun:%Y-%m-%d %H:%M:%S} UTC: REDIS_URL, a proxy or a failover leads to another "
+                "server, or it was filled from a backup of that one. This run ends; start it "
+                "again when Redis has its own crawl."
+            )
+        self._id = found.id
         self._seen_argument = found.url_seen.argument
 
     async def register(self, about: Mapping[str, Any] | None = None) -> int:

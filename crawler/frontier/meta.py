@@ -37,6 +37,8 @@ class Meta:
     private_suffixes: bool
     # Spider of the crawl: callbacks in entries are its methods. Empty until one has started.
     spider: str = ""
+    # Tells it from another crawl of its name: begins with its first start, in unix ms.
+    id: str = ""
 
     def check_spider(self, crawl: str, spider: str) -> None:
         """Raise ConfigurationError if the crawl is another spider's."""
@@ -49,12 +51,28 @@ class Meta:
             )
 
 
+def new_id(now_s: float) -> str:
+    """Return an id for a crawl that begins at this time, see Meta."""
+    return f"{round(now_s * 1000)}-{uuid.uuid4().hex[:8]}"
+
+
+def begun_ms(crawl_id: str) -> int:
+    """Return when the crawl with an id began; 0 without one."""
+    return int(crawl_id.partition("-")[0] or 0)
+
+
 async def create_or_check(
-    redis: Client, crawl: str, tags: Sequence[str], url_seen: UrlSeen, spider: str = ""
+    redis: Client,
+    crawl: str,
+    tags: Sequence[str],
+    url_seen: UrlSeen,
+    spider: str = "",
+    *,
+    crawl_id: str = "",
 ) -> Meta:
     """Create the crawl, or check that this program and its spider may work on it.
 
-    `tags` are the hash tags of its shards.
+    `tags` are the hash tags of its shards; `crawl_id` is its id if it has none.
     """
     key = keys.crawl_meta(crawl)
     if None in await redis.hmget(key, _FIELDS):
@@ -80,6 +98,10 @@ async def create_or_check(
         meta = await read(redis, crawl)
     if spider:
         meta.check_spider(crawl, spider)
+    if crawl_id and not meta.id:
+        # Also of a crawl that an earlier version began.
+        await redis.hsetnx(key, "id", crawl_id)
+        meta = await read(redis, crawl)
     await keep_older_programs_out(redis, crawl)
     return meta
 
@@ -121,6 +143,7 @@ async def read(redis: Client, crawl: str) -> Meta:
         url_seen=UrlSeen(values["seen"], values["seen_argument"]),
         private_suffixes=values.get("suffixes") == _ALL_SUFFIXES,
         spider=values.get("spider", ""),
+        id=values.get("id", ""),
     )
 
 
