@@ -824,15 +824,20 @@ def frontier_tuning(settings: BaseSettings, *, beat_s: float) -> Tuning:
 async def make_frontier(redis: Client, crawl: str, crawler: Crawler, tuning: Tuning) -> Frontier:
     """Make the frontier of a crawl, with as many shards as it has, or as it is to have."""
     settings = crawler.settings
-    shards = (
-        value(settings, "FRONTIER_SHARDS")
-        or await stored_shards(redis, crawl)
-        or _default_shards(redis, settings)
-    )
+    shards = await shards_of(redis, crawl, settings)
     assert crawler.spider is not None
     if hasattr(redis, "get_primaries"):
         tuning = tuning.per_shard(shards)
     return Frontier(redis, crawl, shards=shards, tuning=tuning, spider=crawler.spider.name)
+
+
+async def shards_of(redis: Client, crawl: str, settings: BaseSettings) -> int:
+    """Return the number of shards that a crawl has, or is to have."""
+    return (
+        value(settings, "FRONTIER_SHARDS")
+        or await stored_shards(redis, crawl)
+        or _default_shards(redis, settings)
+    )
 
 
 def spill_of(

@@ -51,6 +51,8 @@ from crawler.servers.redis.errors import RedisAway, translated
 # URLs that one call of add takes, leases that one call settles, and hosts that one call counts.
 ADD_MAX = 1000
 SETTLE_MAX = 1000
+# URLs of a store that one call takes.
+RESTORE_MAX = 500
 HOSTS_MAX = 500
 # URLs whose links one call counts: Lua passes so many arguments to a command at the most.
 LINKED_MAX = 500
@@ -326,6 +328,35 @@ class Frontier:
         args = (b"".join(data), lengths, mode, full_at, self._budgets, self._adder, *forced)
         beside = self._beside(shard) if full_at or self._has_total_budget else ()
         return Call("add", shard, (*args, *beside, self._seen_argument))
+
+    async def restore(
+        self, crawled: Sequence[tuple[Entry, bool, int | None]], *, now_ms: int = 0
+    ) -> list[bool]:
+        """Take URLs that a store has into the frontier as crawled; tell which were not known.
+
+        Each comes with whether it gave a page, and the milliseconds until its next visit, if there
+        is one. A repeated call changes nothing.
+        """
+        parts = [
+            (shard, places[start : start + RESTORE_MAX])
+            for shard, places in places_by_shard(
+                [each for each, _, _ in crawled], self.shards
+            ).items()
+            for start in range(0, len(places), RESTORE_MAX)
+        ]
+
+        def call(shard: int, part: Sequence[int]) -> Call:
+            args: list[Any] = []
+            for entry, page, wait_ms in (crawled[place] for place in part):
+                args += (encode(entry), int(page), "" if wait_ms is None else wait_ms)
+            return Call("restore", shard, (now_ms, *args, self._seen_argument))
+
+        answers = await self.scripts.run_all(call(shard, part) for shard, part in parts)
+        found = [False] * len(crawled)
+        for answer, (_, part) in zip(answers, parts, strict=True):
+            for place, char in zip(part, answer.decode(), strict=True):
+                found[place] = char == "1"
+        return found
 
     async def reject(self, letters: Sequence[bytes], reason: str) -> None:
         """Put what is no URL of the crawl into the dead-letter queue.
@@ -718,6 +749,7 @@ PARTS = {
     "add": ("seen_{seen}",),
     "forget": ("leased", "seen_{seen}"),
     "status": ("leased", "seen_{seen}"),
+    "restore": ("seen_{seen}",),
     "unseen": ("seen_{seen}",),
     "claim": ("route",),
     "lift_back": ("lifts",),

@@ -52,6 +52,11 @@ def deleted(crawl: str) -> str:
     return f"{{{crawl}}}:deleted"
 
 
+def rebuilding(crawl: str) -> str:
+    """String: there until the frontier of a crawl is made anew from its stored pages."""
+    return f"{{{crawl}}}:rebuilding"
+
+
 def totals(crawl: str) -> str:
     """Hash: counts of all processes since the crawl was created, by names of a closed list."""
     return f"{{{crawl}}}:totals"

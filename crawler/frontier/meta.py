@@ -80,6 +80,8 @@ async def create_or_check(
             url_seen = intset(await _compact_set_size(redis, tags[0]))
         # Each field only if it is missing: another process may create the crawl at the same time.
         await redis.hsetnx(key, "suffixes", _ALL_SUFFIXES)
+        if crawl_id:
+            await redis.hsetnx(key, "id", crawl_id)
         values = (len(tags), url_seen.name, url_seen.argument, DATA_MODEL)
         for name, value in zip(_FIELDS, values, strict=True):
             await redis.hsetnx(key, name, value)

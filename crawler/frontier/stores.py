@@ -21,6 +21,7 @@ class KnownStores:
         self._redis = redis
         self._key = keys.stores(crawl)
         self._deleted = keys.deleted(crawl)
+        self._rebuilding = keys.rebuilding(crawl)
 
     async def all(self) -> dict[str, str]:
         """Return the stores that processes of the crawl have written to."""
@@ -30,6 +31,18 @@ class KnownStores:
     async def note(self, name: str, identity: str) -> None:
         """Note a store before the first page is written to it."""
         await answered(self._redis.hset(self._key, name, identity))
+
+    async def begin_rebuild(self) -> None:
+        """Note that the frontier is made anew; until that has ended, nobody may crawl."""
+        await answered(self._redis.set(self._rebuilding, "1"))
+
+    async def end_rebuild(self) -> None:
+        """Note that the frontier is whole."""
+        await answered(self._redis.delete(self._rebuilding))
+
+    async def is_rebuilt(self) -> bool:
+        """Return whether the frontier is being made anew, or that was interrupted."""
+        return bool(await self._redis.exists(self._rebuilding))
 
     async def begin_anew(self) -> None:
         """Note that people deleted the crawl: it may begin again beside its old pages."""

@@ -44,6 +44,12 @@ class Losses:
 
         `is_begun` tells whether URLs of the frontier are done. Sinks are open.
         """
+        if await self._known.is_rebuilt():
+            raise DataLost(
+                f"The frontier of the crawl {self._crawl!r} is being made anew, or that was "
+                "interrupted: wait for its end, or run `scrapy frontier rebuild --crawl "
+                f"{self._crawl}` again."
+            )
         for name, sink in self._sinks.items():
             identity = await self._ask(name, sink.identity()) or ""
             has_pages = bool(identity) and await self._ask(name, sink.has_pages(self._crawl))

@@ -314,10 +314,11 @@ class RedisServer(EmbeddedServer):
             return None
         file = next(self.data.rglob(found["file"] or "*.aof"), self.data)
         return DataLost(
-            f"The embedded Redis cannot read its append-only file, as {self.log_file} says; nothing "
-            f"was changed. Keep a copy of {self.data}. `redis-check-aof --fix {file}` then drops "
-            "what follows the damage, and the crawl goes on from there. Or move that folder away, "
-            "and make the frontier anew from the stored pages: scrapy frontier rebuild --crawl NAME"
+            f"The embedded Redis cannot read its append-only file, as {self.log_file} says; "
+            f"nothing was changed. Keep a copy of {self.data}. `redis-check-aof --fix {file}` then "
+            "drops what follows the damage, and the crawl goes on from there. Or move that folder "
+            "away, and make the frontier anew from the stored pages: scrapy frontier rebuild "
+            "--crawl NAME"
         )
 
     def shut_down(self) -> None:
