@@ -105,3 +105,16 @@ def test_a_frontier_that_was_flushed_is_made_anew_from_the_stored_pages(scene: S
     assert not stored & {entry.url for entry in later if not entry.url.endswith("/robots.txt")}
     verdict = judge(scene.log, EXPECTED, min_delay_s=0.04, allow_repeats=fetched - len(stored))
     assert verdict.ok, "\n".join(verdict.lines())
+
+
+def test_a_database_that_is_dropped_in_mid_crawl_ends_it(scene: Scene) -> None:
+    process = scene.start()
+    scene.has_stored(20)
+    scene.pages.database.client.drop_database(scene.pages.database.name)
+    assert process.wait() == ExitCode.DATA_LOST, process.log
+    assert "MongoDB has lost pages of the crawl 'web'" in process.log
+    assert "Traceback" not in process.log, process.log
+    # Nor does a later run end with success and less.
+    later = scene.start()
+    assert later.wait() == ExitCode.DATA_LOST, later.log
+    assert "stored its pages elsewhere" in later.log

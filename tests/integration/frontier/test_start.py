@@ -11,7 +11,7 @@ import pytest
 import redis
 from redis.asyncio import RedisCluster
 
-from crawler.errors import ConfigurationError, CrawlerError, ServerAway
+from crawler.errors import ConfigurationError, CrawlerError, DataLost, ServerAway
 from crawler.frontier import CrawlControl, Frontier, Tuning, keys, meta
 from crawler.frontier.meta import DATA_MODEL
 from crawler.frontier.tuning import bloom
@@ -144,7 +144,22 @@ async def test_a_crawl_that_is_being_created_is_not_there_yet(place: Place) -> N
 async def test_a_creation_that_was_cut_off_is_completed(place: Place) -> None:
     await place.redis.hset(keys.crawl_meta(CRAWL), "version", DATA_MODEL)
     await place.instance()
-    assert (await place.redis.hlen(keys.crawl_meta(CRAWL))) == 5
+    assert (await place.redis.hlen(keys.crawl_meta(CRAWL))) == 6
+
+
+async def test_another_crawl_of_the_same_name_is_not_taken_for_its_own(place: Place) -> None:
+    ours = await place.instance()
+    await place.redis.flushall()
+    # The same crawl, whoever creates it again.
+    await place.instance()
+    await ours.create()
+    await place.redis.hset(keys.crawl_meta(CRAWL), "id", "1700000000000-0a1b2c3d")
+    with pytest.raises(
+        DataLost, match=r"another crawl of the name 'test' now, begun on 2023-11-14"
+    ):
+        await ours.create()
+    # A process that starts there works on it.
+    await place.instance()
 
 
 async def test_a_server_with_smaller_compact_sets_gets_smaller_buckets(redis_url: str) -> None:
