@@ -39,12 +39,10 @@ from crawler.commands._verbs import (
     whole_number,
 )
 from crawler.commands.pages import delete_pages
-from crawler.config.values import crawl_name, fill, url_rules, value
-from crawler.discovery.counts import HostTally
-from crawler.discovery.follow import HOSTS_MAX_BYTES, SelectionRules, page_ranks, scorer
+from crawler.config.values import crawl_name, url_rules, value
+from crawler.discovery.follow import page_ranks, scorer
 from crawler.discovery.priority import Facts, HostFacts, clamp, front_queue, is_home_page
-from crawler.discovery.scope import QUEUE_OF_ENDING, extension, skipped_extensions
-from crawler.discovery.traps import TrapRules, Traps
+from crawler.discovery.scope import QUEUE_OF_ENDING, extension
 from crawler.errors import ConfigurationError, CrawlerError, NotFound
 from crawler.frontier import CrawlControl, Frontier, meta
 from crawler.frontier.control import SORTS, STATES
@@ -55,7 +53,7 @@ from crawler.frontier.stores import KnownStores
 from crawler.scheduler import frontier_tuning, shards_of, spill_of
 from crawler.scheduling import options
 from crawler.scheduling.options import CrawlOptions
-from crawler.scheduling.rebuild import Rebuild
+from crawler.scheduling.rebuild import Rebuild, link_rules
 from crawler.servers.connections import Servers
 from crawler.servers.redis.connection import Client
 from crawler.servers.redis.settings import redis_url
@@ -413,7 +411,7 @@ def _rebuild(settings: BaseSettings, arguments: argparse.Namespace) -> None:
         await control.set_options(given)
         rebuild = Rebuild(
             *(frontier, control, reader, await options.of_crawl(control)),
-            lambda now: _link_rules(settings, control.urls, now),
+            lambda now: link_rules(settings, control.urls, now),
         )
         with progress_bar("records", 2 * await rebuild.count()) as advance:
             found = await rebuild.run(advance)
@@ -483,18 +481,6 @@ async def _open_for_rebuild(
             "killed counts for 30 s."
         )
     return frontier, control
-
-
-def _link_rules(settings: BaseSettings, urls: Urls, now: CrawlOptions) -> SelectionRules:
-    thresholds = value(settings, "FRONTIER_THRESHOLDS")
-    return SelectionRules(
-        now.url_filter(skipped_extensions(settings)),
-        Traps(fill(TrapRules, settings)),
-        scorer(settings),
-        [front_queue(points, thresholds) for points in range(101)],
-        urls,
-        HostTally(HOSTS_MAX_BYTES),
-    )
 
 
 # --- hosts ----------------------------------------------------------------------------------------

@@ -19,7 +19,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from crawler.discovery.follow import Selection, SelectionRules, Source
+from crawler.config.values import fill, value
+from crawler.discovery.counts import HostTally
+from crawler.discovery.follow import HOSTS_MAX_BYTES, Selection, SelectionRules, Source, scorer
+from crawler.discovery.priority import front_queue
+from crawler.discovery.scope import skipped_extensions
+from crawler.discovery.traps import TrapRules, Traps
 from crawler.frontier import ADD_MAX, CrawlControl, Entry, Frontier
 from crawler.frontier.entry import MAX_DEPTH, QUEUES
 from crawler.frontier.outbox import SeenCache
@@ -30,7 +35,7 @@ from crawler.storage.reader import Document, PageReader, Wanted
 from crawler.urls import Urls, authority_of
 
 if TYPE_CHECKING:
-    pass
+    from scrapy.settings import BaseSettings
 
 # Links that are remembered, so that most are sent to Redis once: 8 bytes each.
 _CACHED = 500_000
@@ -62,7 +67,7 @@ class Rebuilt:
 
 
 class Rebuild:
-    """Rebuild of one crawl. `rules` are those by which its links are chosen; its scope is set."""
+    """Rebuild of one crawl. `rules` gives those by which links are chosen, see `link_rules`."""
 
     def __init__(
         self,
@@ -231,6 +236,19 @@ class Rebuild:
         numbers = Counter(hosts)
         if numbers:
             await self._frontier.count_hosts({host: (n, 0) for host, n in numbers.items()})
+
+
+def link_rules(settings: BaseSettings, urls: Urls, now: CrawlOptions) -> SelectionRules:
+    """Return the rules by which a crawl with these options chooses links."""
+    thresholds = value(settings, "FRONTIER_THRESHOLDS")
+    return SelectionRules(
+        now.url_filter(skipped_extensions(settings)),
+        Traps(fill(TrapRules, settings)),
+        scorer(settings),
+        [front_queue(points, thresholds) for points in range(101)],
+        urls,
+        HostTally(HOSTS_MAX_BYTES),
+    )
 
 
 def follows(page: Mapping[str, Any]) -> bool:
