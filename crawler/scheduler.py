@@ -40,7 +40,7 @@ from crawler.errors import ConfigurationError
 from crawler.frontier import Added, CrawlControl, Entry, Frontier, Kind, Lease, Sizes, Tuning
 from crawler.frontier.entry import decode
 from crawler.frontier.frontier import POISON
-from crawler.frontier.meta import stored_shards
+from crawler.frontier.meta import KNOWN_MODEL, VISITS_MODEL, stored_shards
 from crawler.frontier.on_disk import OnDisk
 from crawler.frontier.outbox import SeenCache, UrlAdder
 from crawler.frontier.start_urls import StartUrls
@@ -446,6 +446,8 @@ class Scheduler(BaseScheduler):
             ends_when_idle=value(self._crawler.settings, "CRAWL_IDLE") == "close",
         )
         await self.frontier.create()
+        if value(settings, "RENDER") != "never":
+            await self.frontier.allow_visits()
         self.control = await CrawlControl.open(redis, self.crawl, self.urls)
         self.urls = self.control.urls
         reader = self._pushed_reader(pushed.key)
@@ -614,6 +616,7 @@ class Scheduler(BaseScheduler):
     def _about(self) -> dict[str, Any]:
         return {
             **this_process(),
+            KNOWN_MODEL: VISITS_MODEL,
             **ProcessStats.of(self._crawler).about(time.monotonic()),
             "held": self.leases.held,
             "shards": list(self.leases.shards.own),

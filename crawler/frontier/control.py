@@ -119,7 +119,7 @@ class CrawlControl:
 
     async def add(self, entries: Sequence[Entry]) -> Added:
         """Add URLs, whatever waits already; known ones are not added again."""
-        await keep_older_programs_out(self._redis, self._crawl)
+        await keep_older_programs_out(self._redis, self._crawl, self._tags[0])
         return await self.frontier.add(entries, mode="all")
 
     async def pause(self) -> None:

@@ -179,6 +179,11 @@ class Frontier:
         self._id = found.id
         self._seen_argument = found.url_seen.argument
 
+    async def allow_visits(self) -> None:
+        """Keep programs out that do not know visits; ServerAway while some work on the crawl."""
+        tag = self.scripts.tags[0]
+        await meta.keep_older_programs_out(self._redis, self.crawl, tag, meta.VISITS_MODEL)
+
     async def register(self, about: Mapping[str, Any] | None = None) -> int:
         """Register under a new name; an instance that was declared dead must not use its old one.
 
