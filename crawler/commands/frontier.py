@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import pymongo
 from scrapy.commands import ScrapyCommand
+from scrapy.spiderloader import get_spider_loader
 
 from crawler.admin import queries
 from crawler.admin.host_records import HostRecords, RobotsFile
@@ -57,6 +58,7 @@ from crawler.scheduling.rebuild import Rebuild, link_rules
 from crawler.servers.connections import Servers
 from crawler.servers.redis.connection import Client
 from crawler.servers.redis.settings import redis_url
+from crawler.spiders.web import ARGUMENTS, WebSpider
 from crawler.storage.disk_log import crawl_folder
 from crawler.storage.mongo import schema
 from crawler.storage.reader import PageReader, Wanted
@@ -398,6 +400,7 @@ def _rebuild(settings: BaseSettings, arguments: argparse.Namespace) -> None:
         crawl = crawl_name(settings, "", arguments.crawl) or DEFAULT_CRAWL
         reader = await open_reader(settings, servers)
         run = await _last_run(reader, crawl)
+        _check_generic(run.spider, settings)
         given = _options_of(run, arguments.arguments)
         frontier, control = await _open_for_rebuild(redis, crawl, run, settings)
         known, sizes = KnownStores(redis, crawl), await frontier.sizes()
@@ -440,6 +443,19 @@ async def _last_run(reader: PageReader, crawl: str) -> Run:
     return runs[0]
 
 
+def _check_generic(spider: str, settings: BaseSettings) -> None:
+    """Raise ConfigurationError unless the links of a spider's pages are followed by themselves."""
+    try:
+        found = get_spider_loader(settings).load(spider)
+    except KeyError:
+        found = None
+    if found is None or not issubclass(found, WebSpider):
+        raise ConfigurationError(
+            f"The crawl is of the spider {spider!r}, which is not the generic one nor made of it: "
+            "a store does not have the requests that its callbacks yield. Crawl again with --fresh."
+        )
+
+
 def _options_of(run: Run, arguments: Sequence[str]) -> dict[str, Any]:
     """Return the options of a crawl: those of a run, and those that are given now."""
     found = {name: _recorded(name, run) for name in options.ARGUMENTS if name in run.options}
@@ -447,6 +463,8 @@ def _options_of(run: Run, arguments: Sequence[str]) -> dict[str, Any]:
         name, equals, text = argument.partition("=")
         if not equals:
             raise ConfigurationError(f"-a {argument!r} is no NAME=VALUE.")
+        if name not in ARGUMENTS:
+            raise ConfigurationError(f"There is no argument {name!r} of the spider web.")
         if name in options.ARGUMENTS:
             found[name] = text
     return options.checked(found)
