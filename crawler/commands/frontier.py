@@ -404,7 +404,9 @@ def _rebuild(settings: BaseSettings, arguments: argparse.Namespace) -> None:
         given = _options_of(run, arguments.arguments)
         frontier, control = await _open_for_rebuild(redis, crawl, run, settings)
         known, sizes = KnownStores(redis, crawl), await frontier.sizes()
-        if sizes.added and not (arguments.merge or await known.is_rebuilt()):
+        # What processes repeated before they ended is all that a lost one has.
+        is_lost = not sizes.done and not await known.all()
+        if sizes.added and not (is_lost or arguments.merge or await known.is_rebuilt()):
             raise ConfigurationError(
                 f"The frontier of the crawl {crawl!r} is not empty: it has {sizes.added:,} URLs. "
                 "--merge adds what it lacks of the stored pages and their links; to make it anew, "
