@@ -1,5 +1,7 @@
 """A TCP proxy on loopback in front of a server's Unix socket, to make its line slow, silent or cut.
 
+It can also end TLS for a server that has none.
+
 with Proxy(path_of_a_unix_socket) as proxy:
     connect to proxy.port …
     proxy.silence()            # what is connected stays so, and hears nothing any more
@@ -8,6 +10,7 @@ with Proxy(path_of_a_unix_socket) as proxy:
 """
 
 import asyncio
+import ssl
 import threading
 from contextlib import suppress
 from types import TracebackType
@@ -20,16 +23,22 @@ class Proxy:
     """A proxy with an event loop in a thread of its own: the server's clients may block theirs.
 
     What clients send reaches the server `latency_s` later, in its order. After so many `messages`
-    of theirs all connections are cut, and new ones refused.
+    of theirs all connections are cut, and new ones refused. With `tls`, clients have to use it.
     """
 
     def __init__(
-        self, socket_path: str, *, latency_s: float = 0.0, messages: int | None = None
+        self,
+        socket_path: str,
+        *,
+        latency_s: float = 0.0,
+        messages: int | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.port = 0
         self._socket_path = socket_path
         self._latency_s = latency_s
         self._messages_left = messages
+        self._tls = tls
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._is_silent = False
@@ -97,7 +106,7 @@ class Proxy:
             writer.transport.abort()
 
     async def _listen(self) -> None:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=self._tls)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def _end(self) -> None:
