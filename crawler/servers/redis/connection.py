@@ -66,9 +66,9 @@ class Cluster(RedisCluster):
 
 
 def masked(url: str) -> str:
-    """Hide the password of a URL, for messages."""
-    # Up to the last @ of the word, since a password may contain one.
-    return re.sub(r"(://[^\s:/@]*:)\S*@", r"\1***@", url)
+    """Hide the secrets of a URL, for messages."""
+    # The password up to the last @ of the word, since it may contain one.
+    return without_secrets(re.sub(r"(://[^\s:/@]*:)\S*@", r"\1***@", url))
 
 
 async def connect(
