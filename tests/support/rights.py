@@ -1,4 +1,4 @@
-"""Rights that docs/security.md gives to the crawler's users of Redis and MongoDB."""
+"""Rights that docs/security.md gives to the crawler's users of Redis, MongoDB and PostgreSQL."""
 
 import json
 import re
@@ -26,3 +26,12 @@ def mongo_actions() -> list[str]:
     assert found, PAGE
     actions: list[str] = json.loads(found[1])
     return actions
+
+
+def postgres_grants(user: str, database: str) -> str:
+    """Return the statements that give a user its rights in PostgreSQL."""
+    found = re.search(r"```sql\n(GRANT .*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    assert found, PAGE
+    return (
+        found[1].replace("DATABASE pages", f"DATABASE {database}").replace("crawler;", f"{user};")
+    )
