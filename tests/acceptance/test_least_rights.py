@@ -21,7 +21,7 @@ from tests.support.private_redis import PrivateRedis
 from tests.support.proxy import Proxy
 from tests.support.rights import mongo_actions, redis_user
 
-OPTIONS = WebOptions(hosts=12, pages=4, seed=3, zoo="demo")
+OPTIONS = WebOptions(hosts=6, pages=3, seed=3, zoo="demo")
 PASSWORD = "of-the-crawler"
 # What people do with a crawl, in this order.
 COMMANDS = (
