@@ -26,6 +26,8 @@ class DnsServer:
     def __init__(self, port: int = 0) -> None:
         self.port = port
         self.mood = "answers"
+        # Names with a mood of their own.
+        self.moods: dict[str, str] = {}
         # Seconds before each answer.
         self.delay_s = 0.0
         # Names whose answers are cut over UDP, so that the client asks again over TCP.
@@ -68,16 +70,16 @@ class DnsServer:
         name, kind = str(asked.q.qname).rstrip(".").lower(), QTYPE[asked.q.qtype]
         self.asked[name, kind] += 1
         self.asked_by_tcp += tcp
-        reply = asked.reply()
-        if self.mood == "garbage":
+        reply, mood = asked.reply(), self.moods.get(name, self.mood)
+        if mood == "garbage":
             return question[:2] + bytes(range(255, 205, -1))
-        if self.mood == "nxdomain":
+        if mood == "nxdomain":
             reply.header.rcode = RCODE.NXDOMAIN
             return bytes(reply.pack())
-        if self.mood == "servfail" or name in self.broken:
+        if mood == "servfail" or name in self.broken:
             reply.header.rcode = RCODE.SERVFAIL
             return bytes(reply.pack())
-        if self.mood == "truncated" or (not tcp and name in self.truncated):
+        if mood == "truncated" or (not tcp and name in self.truncated):
             reply.header.tc = 1
             return bytes(reply.pack())
         if name in self._aliases:
@@ -88,7 +90,7 @@ class DnsServer:
         if records is None:
             reply.header.rcode = RCODE.NXDOMAIN
             return bytes(reply.pack())
-        if self.mood == "wrong":
+        if mood == "wrong":
             records = [(_NOBODY, ttl) for _, ttl in records]
         for address, ttl in records:
             is_six = ":" in address
