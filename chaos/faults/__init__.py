@@ -10,7 +10,7 @@ All modules here are found by themselves (`kinds`). A kind is one function:
             storm.redis.thaw()
         return "redis"
 
-    FAULTS = (Fault("redis stops", "redis", stop_redis, cost=Cost(repeats=True)),)
+    FAULTS = (Fault("redis stopped", "redis", stop_redis, Cost(repeats=True), is_of="redis"),)
 
 `inject` does the fault, waits, and undoes it, in a thread of its own: it may block. When it returns or
 raises, nothing of it may be left, so it undoes in a `finally`. What it draws comes from `chance`
@@ -56,6 +56,8 @@ class Cost:
 
     # Whether pages that were fetched, and not settled, when it happened may be fetched again.
     repeats: bool = False
+    # The same, but only if another server was away at that time: who stops then cannot settle.
+    repeats_while_away: bool = False
     # Pages settled within so many seconds before it may be fetched again, too.
     lost_s: float = 0.0
     # Codes that crawlers may exit with because of it. 0 is always right, and so is the signal by
@@ -86,6 +88,8 @@ class Fault:
     # How often it is drawn, relative to the others; 0: only if it is asked for by its name.
     weight: float = 1.0
     alone: bool = False
+    # The server that the kind needs ("mongo" …); a storm without this sink has none of the kind.
+    is_of: str = ""
     prepare: Callable[[Storm], None] = _no_preparation
     missing: Callable[[], str] = _nothing
 

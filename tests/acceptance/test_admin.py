@@ -22,7 +22,7 @@ from demo.process import DemoServer
 from demo.web import WebOptions
 from tests.acceptance.crawls import Crawls
 from tests.acceptance.fleets import Fleet, Process, sizes
-from tests.support.proxy import Proxy
+from chaos.proxy import Proxy
 from tests.support.waiting import wait_until
 
 WEB = WebOptions(hosts=4, pages=5, seed=2, zoo="none")

@@ -16,7 +16,7 @@ import pytest
 from crawler.errors import ExitCode
 from tests.acceptance.crawls import ROOT, Crawls, Run, scrapy
 from tests.acceptance.fleets import Process
-from tests.support.proxy import Proxy
+from chaos.proxy import Proxy
 
 SEED = "http://s0.test/"
 ENDS = re.compile(r"^scrapy crawl: .*", re.MULTILINE)

@@ -9,7 +9,7 @@ from tests.acceptance.crawls import Crawls
 from tests.acceptance.fleets import Fleet, sizes
 from tests.chaos.failing_web import FailingWeb
 from tests.support.private_redis import PrivateRedis
-from tests.support.proxy import Proxy
+from chaos.proxy import Proxy
 
 URLS = 2000
 PAGES = 8

@@ -26,7 +26,7 @@ from crawler.servers.redis.connection import connect
 from crawler.storage.mongo.spill import MongoSpill
 from tests.integration.frontier.fleet import CRAWL, beat, entries, entry
 from tests.support.crawlers import project_crawler
-from tests.support.proxy import Proxy
+from chaos.proxy import Proxy
 from tests.support.waiting import until
 
 SOON_S = 60.0

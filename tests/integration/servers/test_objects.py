@@ -16,7 +16,7 @@ from crawler.errors import ConfigurationError, CrawlerError, NotFound, SinkAway
 from crawler.servers import objects
 from crawler.servers.objects import ObjectStore
 from tests.support.http_server import serving
-from tests.support.proxy import Proxy
+from chaos.proxy import Proxy
 from tests.support.s3_front import Front, front_of
 from tests.support.s3_server import (
     KEY,

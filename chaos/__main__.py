@@ -1,0 +1,85 @@
+"""Run a storm: `python -m chaos --minutes 10 --seed 1`. Exit 0: nothing found; 1: findings; 2: a mistake."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from random import Random
+
+from chaos.faults import kinds
+from chaos.run import error, run, usable
+from chaos.schedule import draw, read
+from chaos.storm import SINKS, Plan
+from demo.web import WebOptions
+
+# The crawl must be longer than the storm, on a quick machine too.
+_URLS_PER_MINUTE = 3_000
+_PAGES = 42
+_FAULTS_PER_MINUTE = 27.0
+# A storm whose crawl is as small as this has few hosts, each with as many pages.
+_HOSTS_MIN = 24
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m chaos", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10.0, help="how long faults come")
+    parser.add_argument("--seed", type=int, default=1, help="of the web, and of all faults")
+    parser.add_argument("--faults", type=Path, metavar="FILE", help="replay a log of faults")
+    parser.add_argument("--rate", type=float, default=_FAULTS_PER_MINUTE, help="faults a minute")
+    parser.add_argument("--only", nargs="+", default=[], metavar="WORD", help="kinds with a word")
+    parser.add_argument("--crawlers", type=int, default=0, help="0: 2 to 6, by the seed")
+    parser.add_argument("--sinks", nargs="*", choices=SINKS, default=list(SINKS))
+    parser.add_argument("--urls", type=int, default=0, help="size of the web; 0: by the minutes")
+    parser.add_argument("--folder", type=Path, help="for logs; one of its own otherwise")
+    parser.add_argument("--list", action="store_true", help="print all kinds of faults")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a storm, and print its report."""
+    arguments = _parser().parse_args(argv)
+    found = kinds()
+    if arguments.list:
+        for kind in found.values():
+            print(f"{kind.name:40} {kind.missing() or kind.place}")
+        return 0
+    chance = Random(arguments.seed)
+    urls = arguments.urls or int(arguments.minutes * _URLS_PER_MINUTE)
+    plan = Plan(
+        seed=arguments.seed,
+        web=WebOptions(max(_HOSTS_MIN, urls // _PAGES), _PAGES, arguments.seed, "demo"),
+        crawlers=arguments.crawlers or chance.randint(2, 6),
+        sinks=tuple(arguments.sinks),
+        spool=chance.random() < 0.3,
+        end_s=max(120.0, arguments.minutes * 60),
+    )
+    left, missing = usable(found, plan)
+    length_s = arguments.minutes * 60
+    if arguments.faults:
+        try:
+            lines = arguments.faults.read_text(encoding="utf-8").splitlines()
+            schedule = sorted((each.planned for each in read(lines)), key=lambda each: each.at_s)
+        except (OSError, ValueError) as problem:
+            error(f"--faults {arguments.faults}: {problem}")
+            return 2
+        length_s = max([length_s, *(each.at_s for each in schedule)])
+    else:
+        words = [word.lower() for word in arguments.only]
+        chosen = [kind for kind in left if not words or any(word in kind.name for word in words)]
+        count = round(arguments.minutes * arguments.rate)
+        schedule = draw(arguments.seed, chosen, length_s=length_s, count=count)
+    for line in missing:
+        print(line)
+    folder = arguments.folder
+    if folder is None:
+        stamp = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
+        folder = Path("storms") / f"{stamp}-seed{arguments.seed}"
+    report = run(plan, schedule, folder.resolve(), length_s=length_s)
+    print("\n".join(report.lines()))
+    print(f"\n{'nothing found' if report.ok else 'findings'}; all of it in {folder}")
+    return 0 if report.ok else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
