@@ -11,10 +11,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from chaos.audit import Exit
 from crawler.errors import ExitCode
 from tests.acceptance.crawls import ROOT, environment
 from tests.support.warm_starts import WarmProcess
@@ -22,20 +22,6 @@ from tests.support.warm_starts import WarmProcess
 _POLL_S = 0.05
 # Before a successor starts, if the crawler ended since a server is away.
 _AWAY_S = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Exit:
-    """How a crawler ended. Times in epoch seconds; `told` has the signals that faults sent to it."""
-
-    name: str
-    began_s: float
-    ended_s: float
-    code: int
-    told: tuple[int, ...]
-    # Why its crawl ended, as its summary has it; "" without one.
-    reason: str
-    log: Path
 
 
 class Crawler:
