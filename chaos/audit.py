@@ -71,6 +71,8 @@ class Exit:
     # Why its crawl ended, as its summary has it; "" without one.
     reason: str
     log: Path
+    # When it hardly got a CPU.
+    starved: tuple[float, ...] = ()
 
 
 @dataclass
@@ -142,6 +144,7 @@ def audit(evidence: Evidence) -> Report:
         "crawlers started": len(evidence.exits),
         "requests": len(evidence.entries),
         "URLs": len(urls),
+        "crawlers that hardly got a CPU": sum(bool(each.starved) for each in evidence.exits),
         "fetched again, with cause": excess - len(again),
         **{f"pages in {name}": len(pages) for name, pages in evidence.pages.items()},
     }
@@ -214,6 +217,7 @@ class Causes:
         self._away = [each for each in evidence.faults if not _CRAWLER.fullmatch(each.target)]
         self._of_redis = [each for each in self._away if kinds[each.planned.kind].place in _REDIS]
         self._kinds = kinds
+        self._starved = {each.name: each.starved for each in evidence.exits}
         # By crawler: when it lost its leases.
         self._lost = {
             name: [at for at, text in _records(log) if _LEASES_LOST in text]
@@ -235,12 +239,19 @@ class Causes:
                     for each in self._away
                 ):
                     return True
-        # Several faults after one another kept its beats from Redis.
         return any(
-            first.start_s - HELD_S < at <= second.start_s + 1
-            and any(each.began_s <= at and each.ended_s >= at - HELD_S for each in self._of_redis)
+            first.start_s - HELD_S < at <= second.start_s + 1 and self._was_silenced(who, at)
             for at in self._lost.get(who, ())
         )
+
+    def _was_silenced(self, who: str, at_s: float) -> bool:
+        """Say whether anything kept the beats of a crawler from Redis before it lost its leases.
+
+        Several faults after one another may; so may a machine that is too busy.
+        """
+        if any(each.began_s <= at_s and each.ended_s >= at_s - HELD_S for each in self._of_redis):
+            return True
+        return sum(at_s - HELD_S < each <= at_s for each in self._starved.get(who, ())) > 1
 
 
 def _concerns(fault: Happened, who: str) -> bool:

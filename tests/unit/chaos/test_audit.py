@@ -183,6 +183,9 @@ def test_a_crawler_that_lost_its_leases_needs_a_fault_of_redis_before() -> None:
     assert list(found(evidence(**crawl, logs=logs))) == [audit.AGAIN]
     slow = fault("is slow", last_s + 1, 5, "redis")
     assert found(evidence(**crawl, logs=logs, faults=[slow])) == {}
+    # Or a machine that was too busy.
+    starved = ended("c0-1", starved=tuple(BEGAN_S + last_s + each for each in (2, 3)))
+    assert found(evidence(**crawl, logs=logs, exits=[starved])) == {}
 
 
 def test_codes_of_exits_need_their_cause() -> None:
