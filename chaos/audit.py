@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
+from pathlib import Path
 from signal import SIGABRT
 from typing import Final, NamedTuple
 
-from chaos.crawlers import Exit
 from chaos.faults import Fault
 from chaos.schedule import Happened
 from demo.access_log import Entry
@@ -42,6 +42,7 @@ SHOWN: Final = 20
 HELD_S: Final = 30.0
 _REDIS: Final = ("redis", "line to redis")
 _AGENT: Final = re.compile(r"; (c\d+-\d+)\)")
+_CRAWLER: Final = re.compile(r"c\d+-\d+")
 _RECORD: Final = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) \[", re.MULTILINE)
 # What no crawler should ever say.
 _BAD: Final = re.compile(
@@ -56,6 +57,22 @@ class Finding(NamedTuple):
 
     column: str
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a crawler ended. Times in epoch seconds; `told` has the signals that faults sent to it."""
+
+    name: str
+    began_s: float
+    ended_s: float
+    code: int
+    told: tuple[int, ...]
+    # Why its crawl ended, as its summary has it; "" without one.
+    reason: str
+    log: Path
+    # When it hardly got a CPU.
+    starved: tuple[float, ...] = ()
 
 
 @dataclass
@@ -127,6 +144,7 @@ def audit(evidence: Evidence) -> Report:
         "crawlers started": len(evidence.exits),
         "requests": len(evidence.entries),
         "URLs": len(urls),
+        "crawlers that hardly got a CPU": sum(bool(each.starved) for each in evidence.exits),
         "fetched again, with cause": excess - len(again),
         **{f"pages in {name}": len(pages) for name, pages in evidence.pages.items()},
     }
@@ -192,14 +210,14 @@ class Causes:
 
     def __init__(self, evidence: Evidence) -> None:
         kinds = evidence.kinds
-        self._crawlers = {each.name for each in evidence.exits}
         self._costly = [each for each in evidence.faults if kinds[each.planned.kind].cost.repeats]
         self._stops = [
             each for each in evidence.faults if kinds[each.planned.kind].cost.repeats_while_away
         ]
-        self._away = [each for each in evidence.faults if each.target not in self._crawlers]
+        self._away = [each for each in evidence.faults if not _CRAWLER.fullmatch(each.target)]
         self._of_redis = [each for each in self._away if kinds[each.planned.kind].place in _REDIS]
         self._kinds = kinds
+        self._starved = {each.name: each.starved for each in evidence.exits}
         # By crawler: when it lost its leases.
         self._lost = {
             name: [at for at, text in _records(log) if _LEASES_LOST in text]
@@ -211,25 +229,34 @@ class Causes:
         who = _who(first)
         for fault in self._costly:
             lost_s = self._kinds[fault.planned.kind].cost.lost_s
-            if self._hits(fault, who) and _between(fault, first, second, lost_s):
+            if _concerns(fault, who) and _between(fault, first, second, lost_s):
                 return True
         for fault in self._stops:
-            if self._hits(fault, who) and _between(fault, first, second):
+            if _concerns(fault, who) and _between(fault, first, second):
                 ended_s = fault.ended_s
                 if any(
                     each.began_s <= ended_s and each.ended_s >= first.start_s - HELD_S
                     for each in self._away
                 ):
                     return True
-        # Several faults after one another kept its beats from Redis.
         return any(
-            first.start_s - HELD_S < at <= second.start_s + 1
-            and any(each.began_s <= at and each.ended_s >= at - HELD_S for each in self._of_redis)
+            first.start_s - HELD_S < at <= second.start_s + 1 and self._was_silenced(who, at)
             for at in self._lost.get(who, ())
         )
 
-    def _hits(self, fault: Happened, who: str) -> bool:
-        return fault.target == who or fault.target not in self._crawlers
+    def _was_silenced(self, who: str, at_s: float) -> bool:
+        """Say whether anything kept the beats of a crawler from Redis before it lost its leases.
+
+        Several faults after one another may; so may a machine that is too busy.
+        """
+        if any(each.began_s <= at_s and each.ended_s >= at_s - HELD_S for each in self._of_redis):
+            return True
+        return sum(at_s - HELD_S < each <= at_s for each in self._starved.get(who, ())) > 1
+
+
+def _concerns(fault: Happened, who: str) -> bool:
+    """Say whether a fault was done to a crawler, or to all of them."""
+    return fault.target == who or not _CRAWLER.fullmatch(fault.target)
 
 
 def _between(fault: Happened, first: Entry, second: Entry, lost_s: float = 0.0) -> bool:
@@ -242,24 +269,21 @@ def _between(fault: Happened, first: Entry, second: Entry, lost_s: float = 0.0) 
 
 
 def _exits(evidence: Evidence) -> Iterator[Finding]:
-    names = {each.name for each in evidence.exits}
     for each in evidence.exits:
         if each.code == 0:
             if each.told or each.reason == "finished":
                 continue
         elif -each.code in each.told and -each.code != SIGABRT:
             continue
-        elif any(_allows(evidence, fault, each, names) for fault in evidence.faults):
+        elif any(_allows(evidence, fault, each) for fault in evidence.faults):
             continue
         yield Finding(EXITS, f"{each.name}: {each.code}, {each.reason or 'no summary'}")
 
 
-def _allows(evidence: Evidence, fault: Happened, ended: Exit, names: set[str]) -> bool:
+def _allows(evidence: Evidence, fault: Happened, ended: Exit) -> bool:
     """Say whether a crawler may have ended with its code because of a fault."""
     cost = evidence.kinds[fault.planned.kind].cost
-    if ended.code not in cost.exits:
-        return False
-    if fault.target in names and fault.target != ended.name:
+    if ended.code not in cost.exits or not _concerns(fault, ended.name):
         return False
     return fault.began_s <= ended.ended_s and ended.began_s <= fault.ended_s + cost.echo_s
 
@@ -275,20 +299,19 @@ def _records(log: str) -> Iterator[tuple[float, str]]:
 
 
 def _tracebacks(evidence: Evidence) -> Iterator[Finding]:
-    names = {each.name for each in evidence.exits}
     for name, log in evidence.logs.items():
         if not _BAD.search(log):
             continue
         for at, text in _records(log):
-            if _BAD.search(text) and not _is_own(evidence, name, at, text, names):
+            if _BAD.search(text) and not _is_own(evidence, name, at, text):
                 lines = text.strip().splitlines()
                 yield Finding(TRACEBACKS, f"{name}: {lines[0][:200]} … {lines[-1][:200]}")
 
 
-def _is_own(evidence: Evidence, name: str, at_s: float, text: str, names: set[str]) -> bool:
+def _is_own(evidence: Evidence, name: str, at_s: float, text: str) -> bool:
     for fault in evidence.faults:
         cost = evidence.kinds[fault.planned.kind].cost
-        if not cost.says or (fault.target in names and fault.target != name):
+        if not cost.says or not _concerns(fault, name):
             continue
         is_near = not at_s or fault.began_s - 1 <= at_s <= fault.ended_s + cost.echo_s
         if is_near and any(re.search(pattern, text) for pattern in cost.says):

@@ -11,31 +11,19 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from chaos.audit import Exit
 from crawler.errors import ExitCode
 from tests.acceptance.crawls import ROOT, environment
 from tests.support.warm_starts import WarmProcess
 
 _POLL_S = 0.05
+# A crawler that waited for a CPU for half of such a time may have sent no beat in it.
+_WATCHED_S, _STARVED = 1.0, 0.5
 # Before a successor starts, if the crawler ended since a server is away.
 _AWAY_S = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Exit:
-    """How a crawler ended. Times in epoch seconds; `told` has the signals that faults sent to it."""
-
-    name: str
-    began_s: float
-    ended_s: float
-    code: int
-    told: tuple[int, ...]
-    # Why its crawl ended, as its summary has it; "" without one.
-    reason: str
-    log: Path
 
 
 class Crawler:
@@ -55,6 +43,9 @@ class Crawler:
         self.told: list[int] = []
         self.began_s = time.time()
         self.ended_s = 0.0
+        # When it hardly got a CPU, in epoch seconds.
+        self.starved: list[float] = []
+        self._waited_ns, self._watched_s = 0, self.began_s
         self._summary = folder / f"{name}.json"
         self._lock = threading.Lock()
         values = {**environment(), **variables}
@@ -92,6 +83,18 @@ class Crawler:
                     self.told.append(number)
                 os.kill(self.pid, number)
 
+    def watch(self) -> None:
+        """Note whether it gets a CPU; called now and then."""
+        now_s = time.time()
+        took_s = now_s - self._watched_s
+        if took_s < _WATCHED_S:
+            return
+        with suppress(OSError, ValueError, IndexError):
+            waited_ns = int(Path(f"/proc/{self.pid}/schedstat").read_text().split()[1])
+            if (waited_ns - self._waited_ns) / 1e9 > _STARVED * took_s:
+                self.starved.append(now_s)
+            self._waited_ns, self._watched_s = waited_ns, now_s
+
     def kill(self) -> None:
         """End it as a crash does."""
         self.send(signal.SIGKILL)
@@ -114,7 +117,7 @@ class Crawler:
             reason = json.loads(self._summary.read_text(encoding="utf-8"))["reason"]
         return Exit(
             *(self.name, self.began_s, self.ended_s, self._process.poll()),
-            *(tuple(self.told), reason, self.log_path),
+            *(tuple(self.told), reason, self.log_path, tuple(self.starved)),
         )
 
 
@@ -151,7 +154,10 @@ class Crawlers:
         due = [0.0] * self._count
         while self._wanted.is_set() and len(over) < self._count:
             for place, crawler in enumerate(self._running):
-                if place in over or crawler.running:
+                if place in over:
+                    continue
+                if crawler.running:
+                    crawler.watch()
                     continue
                 if not due[place]:
                     ended = crawler.exit()

@@ -89,13 +89,15 @@ def _url(packed: bytes) -> str:
 # --- sinks ----------------------------------------------------------------------------------------
 
 
-def of_mongo(uri: str, evidence: Evidence, found: list[Finding]) -> None:
+def of_mongo(
+    uri: str, evidence: Evidence, found: list[Finding], *, database: str = "crawler"
+) -> None:
     """Read the pages in MongoDB."""
     with pymongo.MongoClient[dict[str, Any]](uri) as client:
         fields = dict.fromkeys(("url", "url_hash", "status", "reason", "duplicate_of"), 1)
-        pages = list(client["crawler"]["pages_metadata"].find({}, fields))
+        pages = list(client[database]["pages_metadata"].find({}, fields))
         content = Counter(
-            each["page_id"] for each in client["crawler"]["pages_content"].find({}, {"page_id": 1})
+            each["page_id"] for each in client[database]["pages_content"].find({}, {"page_id": 1})
         )
     known = {page["url_hash"] for page in pages}
     kept: Counter[str] = Counter()

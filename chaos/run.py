@@ -13,7 +13,7 @@ from chaos import evidence as gather
 from chaos.audit import Evidence, Finding, Report, audit
 from chaos.faults import Fault, kinds
 from chaos.schedule import Happened, Planned
-from chaos.storm import JUDGED_DELAY_S, Plan, Storm, blow, describe
+from chaos.storm import Plan, Storm, blow, describe
 from demo.access_log import read_log
 from demo.truth import truth
 from tests.acceptance.crawls import Crawls
@@ -87,7 +87,7 @@ def _evidence(
         exits=storm.fleet.exits,
         logs={each.name: each.log.read_text(errors="replace") for each in storm.fleet.exits},
         still_running=still_running,
-        min_delay_s=JUDGED_DELAY_S,
+        min_delay_s=storm.plan.delay_s,
     )
     more: list[Finding] = []
     if "redis_url" not in storm.own:

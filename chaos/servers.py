@@ -47,6 +47,9 @@ class Server(Protocol):
     def thaw(self) -> None:
         """Let a frozen one go on."""
 
+    def end(self) -> None:
+        """Kill it, and delete its data."""
+
 
 class Redis(RedisProcess):
     """Redis with an append-only file that is synced every second, as docs/operations.md has it."""
@@ -95,6 +98,10 @@ class Redis(RedisProcess):
 class Postgres(PrivatePostgres):
     """PostgreSQL."""
 
+    def end(self) -> None:
+        self.kill()
+        self.remove()
+
 
 class Mongo(PrivateMongo):
     """MongoDB, also on a port of loopback."""
@@ -104,6 +111,10 @@ class Mongo(PrivateMongo):
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         super().__init__(port=self.port)
+
+    def end(self) -> None:
+        self.kill()
+        self._folder.cleanup()
 
 
 class S3(s3_server.S3Server):
@@ -124,6 +135,9 @@ class S3(s3_server.S3Server):
     def thaw(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
 
+    def end(self) -> None:
+        self.kill()
+
 
 class Kafka(KafkaBroker):
     """Mock broker of Kafka. It has all messages in memory, so it is never killed."""
@@ -138,6 +152,9 @@ class Kafka(KafkaBroker):
 
     def thaw(self) -> None:
         self.resume()
+
+    def end(self) -> None:
+        self.kill()
 
 
 class Messages:

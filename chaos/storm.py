@@ -28,11 +28,8 @@ from tests.acceptance.crawls import Crawls
 from tests.support import s3_server
 
 SINKS = ("mongo", "warc", "s3", "postgresql", "kafka")
-# What hosts are promised: the delay that the crawl is judged by, and the one that it is given.
-JUDGED_DELAY_S, DELAY_S = 0.3, 0.35
-LEASE_TTL_S = 6.0
-# Time for a process that was asked to stop.
-STOP_S = 30.0
+# The crawl is given a delay so much longer than the one that it is judged by.
+_MARGIN_S = 0.03
 _SEED = "http://s0.test/"
 
 
@@ -48,6 +45,9 @@ class Plan:
     # Seconds in which the crawl must end after the last fault.
     end_s: float = 600.0
     latency_s: float = 0.1
+    # Of hosts, between two fetches, as the crawl is judged by.
+    delay_s: float = 0.3
+    lease_ttl_s: float = 10.0
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -86,8 +86,10 @@ class Storm:
 
     # --- for faults ------------------------------------------------------------------------------
 
-    # After so many seconds without a sign of life the leases of a crawler go to others.
-    lease_ttl_s = LEASE_TTL_S
+    @property
+    def lease_ttl_s(self) -> float:
+        """Seconds without a sign of life after which the leases of a crawler go to others."""
+        return self.plan.lease_ttl_s
 
     @property
     def crawlers(self) -> list[Crawler]:
@@ -132,7 +134,7 @@ class Storm:
         servers: dict[str, Server] = {"redis": self.redis, **self.servers}
         for name, server in servers.items():
             server.start()
-            self.stack.callback(server.end if hasattr(server, "end") else server.kill)
+            self.stack.callback(server.end)
             if name != "kafka":
                 proxy = Proxy(("127.0.0.1", server.port))
                 self.proxies[name] = self.stack.enter_context(proxy)
@@ -151,8 +153,8 @@ class Storm:
         crawls = Crawls(self.folder, redis_url, mongo)
         values = {
             "SINKS": " ".join(self._sinks()) or "none",
-            "DELAY_MIN": DELAY_S,
-            "LEASE_TTL": LEASE_TTL_S,
+            "DELAY_MIN": self.plan.delay_s + _MARGIN_S,
+            "LEASE_TTL": self.plan.lease_ttl_s,
             "MONGO_TIMEOUT": 3,
             "POSTGRES_TIMEOUT": 3,
             "KAFKA_TIMEOUT": 3,

@@ -122,12 +122,19 @@ def fail_broker(storm: Storm, chance: Random) -> str:
     return "kafka"
 
 
-def _kind(name: str, what: str, work: Callable[..., str], **more: Any) -> Fault:
-    return Fault(f"{name} {what}", name, work, Cost(exits=AWAY, **more), is_of=name)
+def _kind(
+    name: str, what: str, work: Callable[..., str], *, weight: float = 1.0, **costs: Any
+) -> Fault:
+    cost = Cost(exits=AWAY, **costs)
+    return Fault(f"{name} {what}", name, work, cost, weight, is_of=name)
 
 
 FAULTS = (
-    *(_kind(name, "killed", partial(kill, name)) for name in (_REDIS, *_SINK)),
+    # A restarted Redis may lack links that it had acknowledged: pages that were leased are not done.
+    _kind(_REDIS, "killed", partial(kill, _REDIS), repeats=True),
+    *(_kind(name, "killed", partial(kill, name)) for name in ("mongo", "postgresql")),
+    # It takes up to twenty seconds to start again.
+    _kind("s3", "killed", partial(kill, "s3"), weight=0.3),
     *(_kind(name, "stopped", partial(freeze, name)) for name in (_REDIS, *_SINK, "kafka")),
     _kind(_REDIS, "loses its last second", cut_file, repeats=True, lost_s=_UNSYNCED_S),
     _kind(_REDIS, "forgets scripts", flush_scripts),
