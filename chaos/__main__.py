@@ -7,14 +7,15 @@ from datetime import datetime
 from pathlib import Path
 from random import Random
 
+from chaos.audit import audit
 from chaos.faults import kinds
-from chaos.run import error, run, usable
+from chaos.run import error, load, run, usable
 from chaos.schedule import draw, read
 from chaos.storm import SINKS, Plan
 from demo.web import WebOptions
 
 # The crawl must be longer than the storm, on a quick machine too.
-_URLS_PER_MINUTE = 3_000
+_URLS_PER_MINUTE = 2_550
 _PAGES = 42
 _FAULTS_PER_MINUTE = 27.0
 # A storm whose crawl is as small as this has few hosts, each with as many pages.
@@ -29,9 +30,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rate", type=float, default=_FAULTS_PER_MINUTE, help="faults a minute")
     parser.add_argument("--only", nargs="+", default=[], metavar="WORD", help="kinds with a word")
     parser.add_argument("--crawlers", type=int, default=0, help="0: 2 to 6, by the seed")
-    parser.add_argument("--sinks", nargs="*", choices=SINKS, default=list(SINKS))
+    parser.add_argument("--sinks", nargs="+", choices=SINKS, default=list(SINKS))
     parser.add_argument("--urls", type=int, default=0, help="size of the web; 0: by the minutes")
     parser.add_argument("--folder", type=Path, help="for logs; one of its own otherwise")
+    parser.add_argument("--audit", type=Path, metavar="FOLDER", help="audit a storm once more")
     parser.add_argument("--list", action="store_true", help="print all kinds of faults")
     return parser
 
@@ -44,6 +46,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         for kind in found.values():
             print(f"{kind.name:40} {kind.missing() or kind.place}")
         return 0
+    if arguments.audit:
+        report = audit(load(arguments.audit, found))
+        print("\n".join(report.lines()))
+        return 0 if report.ok else 1
     chance = Random(arguments.seed)
     urls = arguments.urls or int(arguments.minutes * _URLS_PER_MINUTE)
     plan = Plan(

@@ -16,7 +16,7 @@ from pathlib import Path
 from signal import SIGABRT
 from typing import Final, NamedTuple
 
-from chaos.faults import Fault
+from chaos.faults import Cost, Fault
 from chaos.schedule import Happened
 from demo.access_log import Entry
 from demo.control import HOSTILE_STATUS
@@ -230,11 +230,12 @@ class Causes:
         """Say whether anything explains that the page of the first fetch was fetched again."""
         who = _who(first)
         for fault in self._costly:
-            lost_s = self._kinds[fault.planned.kind].cost.lost_s
-            if _concerns(fault, who) and _between(fault, first, second, lost_s):
+            cost = self._kinds[fault.planned.kind].cost
+            if _concerns(fault, who) and _between(fault, first, second, cost):
                 return True
         for fault in self._stops:
-            if _concerns(fault, who) and _between(fault, first, second):
+            cost = self._kinds[fault.planned.kind].cost
+            if _concerns(fault, who) and _between(fault, first, second, cost):
                 ended_s = fault.ended_s
                 if any(
                     each.began_s <= ended_s and each.ended_s >= first.start_s - HELD_S
@@ -261,10 +262,13 @@ def _concerns(fault: Happened, who: str) -> bool:
     return fault.target == who or not _CRAWLER.fullmatch(fault.target)
 
 
-def _between(fault: Happened, first: Entry, second: Entry, lost_s: float = 0.0) -> bool:
-    """Say whether a page may have been unsettled when a fault happened, or was forgotten by it."""
-    ends_s = min(second.start_s, first.end_s + HELD_S + lost_s)
-    return fault.began_s <= ends_s and fault.ended_s >= first.start_s
+def _between(fault: Happened, first: Entry, second: Entry, cost: Cost) -> bool:
+    """Say whether a page may have been unsettled when a fault happened, or was forgotten by it.
+
+    Its fetch may also have begun when the crawler did not know of the fault yet.
+    """
+    ends_s = min(second.start_s, first.end_s + HELD_S + cost.lost_s)
+    return fault.began_s <= ends_s and fault.ended_s + cost.echo_s >= first.start_s
 
 
 # --- processes ------------------------------------------------------------------------------------

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import pickle
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from chaos import evidence as gather
@@ -18,6 +19,8 @@ from demo.access_log import read_log
 from demo.truth import truth
 from tests.acceptance.crawls import Crawls
 from tests.support.waiting import wait_until
+
+_KEPT = "evidence.pickle"
 
 
 def usable(found: Mapping[str, Fault], plan: Plan) -> tuple[list[Fault], list[str]]:
@@ -68,7 +71,9 @@ def run(
         said(f"{time.monotonic() - began:.0f} s, {storm.fetched():,} requests; auditing")
         # Its log is complete when it has ended.
         storm.web.stop()
-        report = audit(_evidence(storm, found, faults, still_running))
+        evidence = _evidence(storm, found, faults, still_running)
+        _keep(evidence, folder)
+        report = audit(evidence)
     write(report, plan, folder)
     return report
 
@@ -109,6 +114,19 @@ def _evidence(
         gather.of_archive(archive, settings, evidence, more)
     evidence.found = more
     return evidence
+
+
+def _keep(evidence: Evidence, folder: Path) -> None:
+    """Keep what the audit reads, without the kinds of faults: they are code."""
+    with (folder / _KEPT).open("wb") as file:
+        pickle.dump(replace(evidence, kinds={}), file)
+
+
+def load(folder: Path, found: Mapping[str, Fault]) -> Evidence:
+    """Load the evidence of an earlier storm."""
+    with (folder / _KEPT).open("rb") as file:
+        evidence: Evidence = pickle.load(file)  # noqa: S301 - a file of our own
+    return replace(evidence, kinds=found)
 
 
 def write(report: Report, plan: Plan, folder: Path) -> None:
