@@ -25,6 +25,7 @@ from redis.exceptions import (
 
 from crawler.errors import ConfigurationError, CrawlerError, ServerAway
 from crawler.servers.redis.errors import RedisAway, RedisRefuses, answered, translated
+from crawler.servers.redis.sentinel import MasterPool
 from crawler.servers.redis.settings import ADDRESS
 from crawler.util.secrets import without_secrets
 
@@ -188,7 +189,13 @@ def _client(url: str, options: dict[str, Any]) -> Client:
         options |= {"username": parts.username or None, "password": parts.password}
     asked = {**_SENTINEL_OPTIONS, **options.pop("sentinel_kwargs", {})}
     sentinel: Any = Sentinel(addresses, sentinel_kwargs=asked)  # type: ignore[no-untyped-call]
-    return sentinel.master_for(service, redis_class=Single, db=int(database or 0), **options)
+    return sentinel.master_for(
+        service,
+        redis_class=Single,
+        connection_pool_class=MasterPool,
+        db=int(database or 0),
+        **options,
+    )
 
 
 def _check_version(text: str, where: str) -> None:
