@@ -34,7 +34,19 @@ class MasterPool(SentinelConnectionPool):
         if monotonic() - self._asked_at > _EVERY_S and self._asking is None:
             # In the background: a Sentinel that is silent holds up no command.
             self._asking = asyncio.get_running_loop().create_task(self._ask())
-        return await super().get_connection(*args, **kwargs)  # type: ignore[no-untyped-call]
+        connection = await super().get_connection(*args, **kwargs)  # type: ignore[no-untyped-call]
+        if not self._leads_to_master(connection):
+            # The master changed while this connection was made.
+            try:
+                await connection.disconnect(nowait=True)
+                await connection.connect()
+            except BaseException:
+                await self.release(connection)
+                raise
+        return connection
+
+    def _leads_to_master(self, connection: Any) -> bool:
+        return bool((connection.host, connection.port) == self.master_address)
 
     async def _ask(self) -> None:
         try:
@@ -48,9 +60,13 @@ class MasterPool(SentinelConnectionPool):
         address: tuple[str, int] = await super().get_master_address()  # type: ignore[no-untyped-call]
         if before is not None and before != address:
             logger.info("Sentinel names another master: %s:%d", *address)
-            # Those in use are closed when they are given back; those that are idle are closed.
-            await self.update_active_connections_for_reconnect()  # type: ignore[no-untyped-call]
         return address
+
+    async def release(self, connection: Any) -> None:
+        # Those that were idle when the master changed are closed already.
+        if not self._leads_to_master(connection):
+            await connection.disconnect(nowait=True)
+        await super().release(connection)  # type: ignore[no-untyped-call]
 
     async def disconnect(self, inuse_connections: bool = True) -> None:
         if inuse_connections and self._asking is not None:
