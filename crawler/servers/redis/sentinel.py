@@ -66,7 +66,7 @@ class MasterPool(SentinelConnectionPool):
         # Those that were idle when the master changed are closed already.
         if not self._leads_to_master(connection):
             await connection.disconnect(nowait=True)
-        await super().release(connection)  # type: ignore[no-untyped-call]
+        await super().release(connection)
 
     async def disconnect(self, inuse_connections: bool = True) -> None:
         if inuse_connections and self._asking is not None:
