@@ -1,4 +1,4 @@
-"""Run a storm: `python -m chaos --minutes 10 --seed 1`. Exit 0: nothing found; 1: findings; 2: a mistake."""
+"""Run a storm and audit it. Exit code 0: nothing found; 1: findings; 2: a mistake."""
 
 import argparse
 import sys

@@ -1,7 +1,7 @@
 """Audit a storm: what was lost, done twice, left over or said, that no fault explains. Pure.
 
-`audit` takes what evidence.py has gathered. Each finding belongs to a column of the report; a column
-without findings is 0. Faults allow what their kinds say (chaos/faults), and nothing else.
+`audit` takes what evidence.py has gathered. Each finding belongs to a column of the report; a
+column without findings is 0. Faults allow what their kinds say (chaos/faults), and nothing else.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How a crawler ended. Times in epoch seconds; `told` has the signals that faults sent to it."""
+    """How a crawler ended, in epoch seconds; `told` has the signals that faults sent to it."""
 
     name: str
     began_s: float
@@ -279,7 +279,7 @@ def _exits(evidence: Evidence) -> Iterator[Finding]:
                 continue
         elif -each.code in each.told and -each.code != SIGABRT:
             continue
-        elif any(_allows(evidence, fault, each) for fault in evidence.faults):
+        if each.code and any(_allows(evidence, fault, each) for fault in evidence.faults):
             continue
         yield Finding(EXITS, f"{each.name}: {each.code}, {each.reason or 'no summary'}")
 

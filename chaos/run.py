@@ -66,7 +66,9 @@ def run(
         took_s = time.monotonic() - began
         if storm.fleet.is_over.is_set():
             said(f"The crawl was over after {took_s:.0f} s; faults that were to come are left out")
-        said(f"{len(faults)} faults in {took_s:.0f} s, {storm.fetched():,} requests; now it may end")
+        said(
+            f"{len(faults)} faults in {took_s:.0f} s, {storm.fetched():,} requests; now it may end"
+        )
         still_running = storm.end_crawl()
         said(f"{time.monotonic() - began:.0f} s, {storm.fetched():,} requests; auditing")
         # Its log is complete when it has ended.
