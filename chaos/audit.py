@@ -183,7 +183,8 @@ def _repeats(evidence: Evidence) -> tuple[list[Finding], int]:
             by_url.setdefault(entry.url, []).append(entry)
     found, excess = [], 0
     for url, entries in by_url.items():
-        if evidence.truth.may(url) or len(entries) < 2:
+        # Each fetch of a document needs its parts again.
+        if len(entries) < 2 or url in evidence.truth.parts or evidence.truth.may(url):
             continue
         more = len(entries) - 1 - evidence.truth.extra_fetches.get(url, 0)
         pairs = list(pairwise(entries))

@@ -25,7 +25,7 @@ _KEPT = "evidence.pickle"
 
 def usable(found: Mapping[str, Fault], plan: Plan) -> tuple[list[Fault], list[str]]:
     """Return the kinds that this storm can have, and lines about those that it cannot."""
-    servers = {"", "redis", *plan.sinks}
+    servers = {"", "redis", *plan.sinks, *(["browser"] if plan.renders else [])}
     left, missing = [], []
     for kind in found.values():
         if kind.is_of not in servers:
@@ -87,7 +87,7 @@ def _evidence(
     still_running: Sequence[str],
 ) -> Evidence:
     evidence = Evidence(
-        truth=truth(storm.plan.web, read_sitemaps=True),
+        truth=truth(storm.plan.web, read_sitemaps=True, renders=storm.plan.renders),
         entries=list(read_log(storm.folder / "access.log")),
         kinds=found,
         faults=faults,

@@ -42,6 +42,8 @@ class Plan:
     crawlers: int = 3
     sinks: tuple[str, ...] = SINKS
     spool: bool = False
+    # Whether pages that need a browser are opened in one; the web has some in its zoo `browser`.
+    renders: bool = False
     # Seconds in which the crawl must end after the last fault.
     end_s: float = 600.0
     latency_s: float = 0.1
@@ -75,6 +77,8 @@ class Storm:
         # they start in full, which takes each a second or two.
         self.settings: dict[str, Any] = {}
         self.arguments: dict[str, Any] = {"scope": "any"}
+        if plan.renders:
+            self.arguments["render"] = "auto"
         self.environment: dict[str, str] = {}
         # For kinds of faults, by names of their own.
         self.own: dict[str, Any] = {}
@@ -173,6 +177,9 @@ class Storm:
             **self.plan.settings,
             **self.settings,
         }
+        if self.plan.renders:
+            # Whatever is killed is tried again.
+            values |= {"RENDER_TIMEOUT": 6, "RETRY_TIMES": 20}
         if self.plan.spool:
             values["SPOOL_DIR"] = self.folder / "spool"
         command = crawls.command(_SEED, web=self.web, arguments=self.arguments, settings=values)
