@@ -191,7 +191,7 @@ class SinkWriter:
     def _explained(self, error: Exception) -> str:
         """Describe an error of the sink in brackets."""
         text = str(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
-        return f"({self._mask(text).strip() or type(error).__name__})"
+        return f"({' '.join(self._mask(text).split()) or type(error).__name__})"
 
     async def drain(self) -> None:
         """Write everything that waits."""
