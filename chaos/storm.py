@@ -31,6 +31,8 @@ SINKS = ("mongo", "warc", "s3", "postgresql", "kafka")
 # The crawl is given a delay so much longer than the one that it is judged by.
 _MARGIN_S = 0.03
 _SEED = "http://s0.test/"
+# Between two looks whether a storm is over.
+_LOOK_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,25 +242,28 @@ class Places:
     def __init__(self) -> None:
         self._free = threading.Condition()
         self._busy: set[str] = set()
-        self._alone = False
+        # The fault that nobody may overlap with: it waits until nobody is busy, or goes on.
+        self._lonely: Fault | None = None
 
     def enter(self, fault: Fault, over: threading.Event) -> bool:
         """Wait for the turn of a fault; False: the storm is over."""
         with self._free:
             while not over.is_set():
-                blocked = self._busy if fault.alone else self._busy & {fault.place}
-                if not blocked and not self._alone:
+                if fault.alone and self._lonely is None:
+                    self._lonely = fault
+                blocking = self._busy if fault.alone else self._busy & {fault.place}
+                if self._lonely in (None, fault) and not blocking:
                     self._busy.add(fault.place)
-                    self._alone = fault.alone
                     return True
-                self._free.wait(0.1)
+                self._free.wait(_LOOK_S)
         return False
 
     def leave(self, fault: Fault) -> None:
         """Let others go on."""
         with self._free:
             self._busy.discard(fault.place)
-            self._alone = self._alone and not fault.alone
+            if self._lonely is fault:
+                self._lonely = None
             self._free.notify_all()
 
 
