@@ -166,7 +166,7 @@ class Storm:
             "KAFKA_TIMEOUT": 8,
             "KAFKA_DISCOVERED": "kafka" in self.plan.sinks,
             # Fewer pages that wait for a sink: they are fetched again when Redis restarts.
-            "SCRAPER_SLOT_MAX_ACTIVE_SIZE": 2_000_000,
+            "SCRAPER_SLOT_MAX_ACTIVE_SIZE": 10_000_000,
             "BREAKER_REST": 2,
             "ROBOTS_ERROR_TTL": 2,
             "RETRY_BASE": 0.5,
