@@ -1,4 +1,4 @@
-"""Run a storm: `python -m chaos --minutes 10 --seed 1`. Exit 0: nothing found; 1: findings; 2: a mistake."""
+"""Run a storm and audit it. Exit code 0: nothing found; 1: findings; 2: a mistake."""
 
 import argparse
 import sys
@@ -19,6 +19,8 @@ from demo.web import WebOptions
 _URLS_PER_MINUTE = 2_550
 _PAGES = 42
 _FAULTS_PER_MINUTE = 27.0
+# Of a web with pages for browsers, which take a second each.
+_RENDERED_URLS_PER_MINUTE, _RENDERED_PAGES = 80, 24
 # A storm whose crawl is as small as this has few hosts, each with as many pages.
 _HOSTS_MIN = 24
 
@@ -34,6 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--sinks", nargs="+", choices=SINKS, default=list(SINKS))
     parser.add_argument("--urls", type=int, default=0, help="size of the web; 0: by the minutes")
     parser.add_argument("--folder", type=Path, help="for logs; one of its own otherwise")
+    parser.add_argument("--renders", action="store_true", help="a small web that needs browsers")
     parser.add_argument("--audit", type=Path, metavar="FOLDER", help="audit a storm once more")
     parser.add_argument("--list", action="store_true", help="print all kinds of faults")
     return parser
@@ -52,13 +55,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("\n".join(report.lines()))
         return 0 if report.ok else 1
     chance = Random(arguments.seed)
-    urls = arguments.urls or int(arguments.minutes * _URLS_PER_MINUTE)
+    renders = arguments.renders
+    pace = _RENDERED_URLS_PER_MINUTE if renders else _URLS_PER_MINUTE
+    pages = _RENDERED_PAGES if renders else _PAGES
+    hosts = max(_HOSTS_MIN, (arguments.urls or int(arguments.minutes * pace)) // pages)
     plan = Plan(
         seed=arguments.seed,
-        web=WebOptions(max(_HOSTS_MIN, urls // _PAGES), _PAGES, arguments.seed, "demo"),
+        web=WebOptions(hosts, pages, arguments.seed, "browser" if renders else "demo"),
         crawlers=arguments.crawlers or chance.randint(2, 6),
         sinks=tuple(arguments.sinks),
         spool=chance.random() < 0.3,
+        renders=renders,
         end_s=max(120.0, arguments.minutes * 60),
     )
     left, missing = usable(found, plan)

@@ -1,7 +1,7 @@
 """Audit a storm: what was lost, done twice, left over or said, that no fault explains. Pure.
 
-`audit` takes what evidence.py has gathered. Each finding belongs to a column of the report; a column
-without findings is 0. Faults allow what their kinds say (chaos/faults), and nothing else.
+`audit` takes what evidence.py has gathered. Each finding belongs to a column of the report; a
+column without findings is 0. Faults allow what their kinds say (chaos/faults), and nothing else.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How a crawler ended. Times in epoch seconds; `told` has the signals that faults sent to it."""
+    """How a crawler ended, in epoch seconds; `told` has the signals that faults sent to it."""
 
     name: str
     began_s: float
@@ -185,7 +185,8 @@ def _repeats(evidence: Evidence) -> tuple[list[Finding], int]:
             by_url.setdefault(entry.url, []).append(entry)
     found, excess = [], 0
     for url, entries in by_url.items():
-        if evidence.truth.may(url) or len(entries) < 2:
+        # Each fetch of a document needs its parts again.
+        if len(entries) < 2 or url in evidence.truth.parts or evidence.truth.may(url):
             continue
         more = len(entries) - 1 - evidence.truth.extra_fetches.get(url, 0)
         pairs = list(pairwise(entries))
@@ -281,7 +282,7 @@ def _exits(evidence: Evidence) -> Iterator[Finding]:
                 continue
         elif -each.code in each.told and -each.code != SIGABRT:
             continue
-        elif any(_allows(evidence, fault, each) for fault in evidence.faults):
+        if each.code and any(_allows(evidence, fault, each) for fault in evidence.faults):
             continue
         yield Finding(EXITS, f"{each.name}: {each.code}, {each.reason or 'no summary'}")
 

@@ -1,4 +1,4 @@
-"""Crawlers of a storm: processes of one crawl, each with a successor as long as the crawl goes on."""
+"""Crawlers of a storm: processes of one crawl, which have successors until it is over."""
 
 from __future__ import annotations
 

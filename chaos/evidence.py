@@ -49,7 +49,9 @@ def of_redis(client: redis.Redis, crawl: str = "web", shards: int = 4) -> Iterat
     for tag in tags(crawl, shards):
         yield from _of_shard(client, tag)
     for who, what in client.hgetall(keys.on_disk(crawl)).items():
-        yield Finding(ORPHANS, f"{who.decode()} has parts of the crawl on its disk: {what.decode()}")
+        yield Finding(
+            ORPHANS, f"{who.decode()} has parts of the crawl on its disk: {what.decode()}"
+        )
 
 
 def of_sizes(sizes: Sizes) -> Iterator[Finding]:
@@ -134,7 +136,8 @@ def of_postgres(url: str, evidence: Evidence, found: list[Finding]) -> None:
     """Read the catalogue in PostgreSQL."""
     with psycopg.connect(url) as connection:
         rows = connection.execute(
-            """SELECT u.url, u.http_status, u.reason, d.duplicate_of, u.content_hash = d.content_hash
+            """SELECT u.url, u.http_status, u.reason, d.duplicate_of,
+            u.content_hash = d.content_hash
             FROM crawled_urls u LEFT JOIN documents d USING (crawl, url_hash)"""
         ).fetchall()
         dangling = connection.execute(
@@ -192,9 +195,7 @@ def of_kafka(messages: Messages, evidence: Evidence, found: list[Finding]) -> No
     _add(evidence, "kafka", Counter(pages), set(messages.urls["crawl-errors"]))
 
 
-def of_archive(
-    folder: Path, settings: list[str], evidence: Evidence, found: list[Finding]
-) -> None:
+def of_archive(folder: Path, settings: list[str], evidence: Evidence, found: list[Finding]) -> None:
     """Repair the archive as users do after crashes, and read it."""
     repaired = scrapy("pages", "repair", *settings, timeout_s=600)
     if repaired.code:

@@ -26,7 +26,7 @@ _KEPT = "evidence.pickle"
 
 def usable(found: Mapping[str, Fault], plan: Plan) -> tuple[list[Fault], list[str]]:
     """Return the kinds that this storm can have, and lines about those that it cannot."""
-    servers = {"", "redis", *plan.sinks}
+    servers = {"", "redis", *plan.sinks, *(["browser"] if plan.renders else [])}
     left, missing = [], []
     for kind in found.values():
         if kind.is_of not in servers:
@@ -67,7 +67,9 @@ def run(
         took_s = time.monotonic() - began
         if storm.fleet.is_over.is_set():
             said(f"The crawl was over after {took_s:.0f} s; faults that were to come are left out")
-        said(f"{len(faults)} faults in {took_s:.0f} s, {storm.fetched():,} requests; now it may end")
+        said(
+            f"{len(faults)} faults in {took_s:.0f} s, {storm.fetched():,} requests; now it may end"
+        )
         still_running = storm.end_crawl()
         said(f"{time.monotonic() - began:.0f} s, {storm.fetched():,} requests; auditing")
         # Its log is complete when it has ended.
@@ -86,7 +88,7 @@ def _evidence(
     still_running: Sequence[str],
 ) -> Evidence:
     evidence = Evidence(
-        truth=truth(storm.plan.web, read_sitemaps=True),
+        truth=truth(storm.plan.web, read_sitemaps=True, renders=storm.plan.renders),
         entries=list(read_log(storm.folder / "access.log")),
         kinds=found,
         faults=faults,

@@ -19,7 +19,7 @@ class Planned:
 
 
 def draw(seed: int, kinds: Sequence[Fault], *, length_s: float, count: int) -> list[Planned]:
-    """Draw so many faults, at even chances in time. Every kind comes once before any comes twice."""
+    """Draw so many faults, evenly in time. Every kind comes once before any comes twice."""
     chance = Random(seed)
     drawn = [kind for kind in kinds if kind.weight > 0]
     if not drawn:

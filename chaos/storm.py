@@ -31,6 +31,8 @@ SINKS = ("mongo", "warc", "s3", "postgresql", "kafka")
 # The crawl is given a delay so much longer than the one that it is judged by.
 _MARGIN_S = 0.03
 _SEED = "http://s0.test/"
+# Between two looks whether a storm is over.
+_LOOK_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,8 @@ class Plan:
     crawlers: int = 3
     sinks: tuple[str, ...] = SINKS
     spool: bool = False
+    # Whether pages that need a browser are opened in one; the web has some in its zoo `browser`.
+    renders: bool = False
     # Seconds in which the crawl must end after the last fault.
     end_s: float = 600.0
     latency_s: float = 0.1
@@ -75,6 +79,8 @@ class Storm:
         # they start in full, which takes each a second or two.
         self.settings: dict[str, Any] = {}
         self.arguments: dict[str, Any] = {"scope": "any"}
+        if plan.renders:
+            self.arguments["render"] = "auto"
         self.environment: dict[str, str] = {}
         # For kinds of faults, by names of their own.
         self.own: dict[str, Any] = {}
@@ -160,7 +166,7 @@ class Storm:
             "KAFKA_TIMEOUT": 8,
             "KAFKA_DISCOVERED": "kafka" in self.plan.sinks,
             # Fewer pages that wait for a sink: they are fetched again when Redis restarts.
-            "SCRAPER_SLOT_MAX_ACTIVE_SIZE": 2_000_000,
+            "SCRAPER_SLOT_MAX_ACTIVE_SIZE": 10_000_000,
             "BREAKER_REST": 2,
             "ROBOTS_ERROR_TTL": 2,
             "RETRY_BASE": 0.5,
@@ -173,6 +179,9 @@ class Storm:
             **self.plan.settings,
             **self.settings,
         }
+        if self.plan.renders:
+            # Whatever is killed is tried again.
+            values |= {"RENDER_TIMEOUT": 6, "RETRY_TIMES": 20}
         if self.plan.spool:
             values["SPOOL_DIR"] = self.folder / "spool"
         command = crawls.command(_SEED, web=self.web, arguments=self.arguments, settings=values)
@@ -233,25 +242,28 @@ class Places:
     def __init__(self) -> None:
         self._free = threading.Condition()
         self._busy: set[str] = set()
-        self._alone = False
+        # The fault that nobody may overlap with: it waits until nobody is busy, or goes on.
+        self._lonely: Fault | None = None
 
     def enter(self, fault: Fault, over: threading.Event) -> bool:
         """Wait for the turn of a fault; False: the storm is over."""
         with self._free:
             while not over.is_set():
-                blocked = self._busy if fault.alone else self._busy & {fault.place}
-                if not blocked and not self._alone:
+                if fault.alone and self._lonely is None:
+                    self._lonely = fault
+                blocking = self._busy if fault.alone else self._busy & {fault.place}
+                if self._lonely in (None, fault) and not blocking:
                     self._busy.add(fault.place)
-                    self._alone = fault.alone
                     return True
-                self._free.wait(0.1)
+                self._free.wait(_LOOK_S)
         return False
 
     def leave(self, fault: Fault) -> None:
         """Let others go on."""
         with self._free:
             self._busy.discard(fault.place)
-            self._alone = self._alone and not fault.alone
+            if self._lonely is fault:
+                self._lonely = None
             self._free.notify_all()
 
 

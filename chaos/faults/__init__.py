@@ -12,20 +12,21 @@ All modules here are found by themselves (`kinds`). A kind is one function:
 
     FAULTS = (Fault("redis stopped", "redis", stop_redis, Cost(repeats=True), is_of="redis"),)
 
-`inject` does the fault, waits, and undoes it, in a thread of its own: it may block. When it returns or
-raises, nothing of it may be left, so it undoes in a `finally`. What it draws comes from `chance`
-alone, which is seeded for each fault: the same seed gives the same faults at the same times. It waits
-with `storm.rest(seconds)`, which returns early when the storm has to end; no fault takes longer than
-about ten seconds. It returns what it was done to: the name of a crawler (`storm.choose(chance).name`)
-if it was done to one of them, anything else otherwise. That word goes to the fault log, and if it is
-a crawler's name, the cost is allowed to this crawler only.
+`inject` does the fault, waits, and undoes it, in a thread of its own: it may block. When it returns
+or raises, nothing of it may be left, so it undoes in a `finally`. What it draws comes from `chance`
+alone, which is seeded for each fault: the same seed gives the same faults at the same times. It
+waits with `storm.rest(seconds)`, which returns early when the storm has to end; no fault takes
+longer than ten seconds or so. It returns what it was done to: the name of a crawler
+(`storm.choose(chance).name`) if it was done to one of them, anything else otherwise. That word goes
+to the fault log, and if it is a crawler's name, the cost is allowed to this crawler only.
 
 `place` names what a fault needs for itself. Faults at one place wait for each other; those at
 different places overlap freely. Faults with `alone=True` overlap with none at all.
 
 `prepare(storm)` is called once, before any crawler starts, if the kind is in the schedule. It may
 
-- set `storm.settings["NAME"] = value` (as -s) and `storm.environment["NAME"] = "value"` of crawlers,
+- set `storm.settings["NAME"] = value` (as -s) and `storm.environment["NAME"] = "value"` of
+  crawlers,
 - start what it needs with `storm.stack.enter_context(…)`, to be ended after the audit,
 - put another server in the place of one (`storm.redis = …`), before it is started,
 - keep what it made in `storm.own["its name"]` for `inject`.

@@ -1,4 +1,4 @@
-"""Lines between crawlers and servers are cut, slow, closed one way, or end in the middle of replies."""
+"""Lines to servers are cut, slow, closed one way, or end in the middle of replies."""
 
 from __future__ import annotations
 

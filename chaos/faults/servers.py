@@ -7,8 +7,6 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-import redis
-
 from chaos.faults import Cost, Fault
 from crawler.errors import ExitCode
 
@@ -130,8 +128,8 @@ def _kind(
 
 
 FAULTS = (
-    # A restarted Redis may lack links that it had acknowledged: pages that were leased are not done.
-    # After each restart nothing is claimed for the time of a lease.
+    # A restarted Redis may lack links that it had acknowledged, so pages that were leased are not
+    # done. After each restart nothing is claimed for ten seconds.
     _kind(_REDIS, "killed", partial(kill, _REDIS), weight=0.5, repeats=True),
     *(_kind(name, "killed", partial(kill, name)) for name in ("mongo", "postgresql")),
     # It takes up to twenty seconds to start again.

@@ -194,7 +194,7 @@ class SinkWriter:
         text = str(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
         if isinstance(error, OSError) and is_full(error):
             text += f": {REMEDY}"
-        return f"({self._mask(text).strip() or type(error).__name__})"
+        return f"({' '.join(self._mask(text).split()) or type(error).__name__})"
 
     async def drain(self) -> None:
         """Write everything that waits."""

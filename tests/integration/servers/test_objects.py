@@ -12,11 +12,11 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
+from chaos.proxy import Proxy
 from crawler.errors import ConfigurationError, CrawlerError, NotFound, SinkAway
 from crawler.servers import objects
 from crawler.servers.objects import ObjectStore
 from tests.support.http_server import serving
-from chaos.proxy import Proxy
 from tests.support.s3_front import Front, front_of
 from tests.support.s3_server import (
     KEY,

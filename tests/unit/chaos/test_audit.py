@@ -51,9 +51,7 @@ def entry(url: str, at_s: float, who: str = "c0-1", status: int = 200) -> Entry:
     """A request that took a tenth of a second."""
     host, _, path = url.removeprefix("http://").partition("/")
     began_s = BEGAN_S + at_s
-    return Entry(
-        *(began_s, began_s + 0.1, host, f"/{path}", status), client="-", agent=_agent(who)
-    )
+    return Entry(*(began_s, began_s + 0.1, host, f"/{path}", status), client="-", agent=_agent(who))
 
 
 def whole_crawl() -> list[Entry]:
