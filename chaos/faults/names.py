@@ -1,7 +1,7 @@
 """DNS that fails or lies while a crawl runs.
 
-All names of the web are asked for at a DNS server of the storm's own, with times to live of
-two seconds. They lead to a loopback address where the web also has port 80, so this needs the right to
+All names of the web are asked for at a DNS server of the storm's own, with times to live of two
+seconds. They lead to a loopback address where the web also has port 80, so this needs the right to
 bind it.
 """
 
