@@ -159,6 +159,15 @@ def test_a_page_of_a_killed_crawler_may_be_fetched_again_and_that_of_another_may
     assert list(found(evidence(**crawl, faults=[late]))) == [audit.AGAIN]
 
 
+def test_a_page_is_held_longer_while_its_crawler_misses_a_server() -> None:
+    crawl = _twice(gap_s=100)
+    last_s = len(_truth().must_fetch) - 1
+    killed = fault("kills", last_s + 60, 0.1, "c0-1")
+    assert list(found(evidence(**crawl, faults=[killed]))) == [audit.AGAIN]
+    logs = {"c0-1": log_line(last_s + 50, "MongoDB is back after 40.0 s")}
+    assert found(evidence(**crawl, faults=[killed], logs=logs)) == {}
+
+
 def test_a_restart_of_redis_allows_repeats_to_all_crawlers() -> None:
     crawl = _twice()
     last_s = len(_truth().must_fetch) - 1
