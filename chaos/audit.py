@@ -6,6 +6,7 @@ column without findings is 0. Faults allow what their kinds say (chaos/faults), 
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -51,7 +52,9 @@ _BAD: Final = re.compile(
     r"Fatal Python error|Unhandled [Ee]rror|Exception ignored in"
 )
 _LEASES_LOST: Final = "continues under a new name"
-_BACK: Final = re.compile(r" is back after ([\d.]+) s")
+_AWAY: Final = re.compile(r"WARNING: (.*?) is (away|back)\b")
+# A server that is silent is missed, at the latest, so long before its crawler says so.
+_UNNOTICED_S: Final = 30.0
 
 
 class Finding(NamedTuple):
@@ -284,9 +287,17 @@ def _concerns(fault: Happened, who: str) -> bool:
 
 def _away(log: str) -> Iterator[tuple[float, float]]:
     """Yield the times in which a crawler missed a server."""
+    since: dict[str, float] = {}
     for at_s, text in _records(log):
-        if found := _BACK.search(text):
-            yield at_s - float(found[1]), at_s
+        found = _AWAY.search(text)
+        if found is None:
+            continue
+        server, what = found.groups()
+        if what == "away":
+            since[server] = at_s - _UNNOTICED_S
+        else:
+            yield since.pop(server, at_s), at_s
+    yield from ((at_s, math.inf) for at_s in since.values())
 
 
 def _union(times: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
