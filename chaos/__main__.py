@@ -42,7 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _stop(number: int, frame: object) -> None:
+def _stop(_number: int, _frame: object) -> None:
     raise KeyboardInterrupt
 
 
