@@ -4,6 +4,7 @@ import argparse
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from random import Random
@@ -84,7 +85,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         length_s = max([length_s, *(each.at_s for each in schedule)])
     else:
         words = [word.lower() for word in arguments.only]
-        chosen = [kind for kind in left if not words or any(word in kind.name for word in words)]
+        chosen = left
+        if words:
+            # Those that are asked for, also if they are not drawn otherwise.
+            asked = [kind for kind in left if any(word in kind.name for word in words)]
+            chosen = [replace(kind, weight=kind.weight or 1.0) for kind in asked]
         count = round(arguments.minutes * arguments.rate)
         schedule = draw(arguments.seed, chosen, length_s=length_s, count=count)
     for line in missing:

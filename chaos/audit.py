@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 from chaos.faults import Cost, Fault
 from chaos.schedule import Happened
 from demo.access_log import Entry
+from demo.control import HOSTILE_STATUS
 from demo.judge import judge_entries
 from demo.truth import Truth
 
@@ -184,7 +185,8 @@ def _repeats(evidence: Evidence) -> tuple[list[Finding], int]:
     causes = Causes(evidence)
     by_url: dict[str, list[Entry]] = {}
     for entry in sorted(evidence.entries):
-        if not entry.target.endswith("/robots.txt"):
+        # What a hostile host answers is no page.
+        if not entry.target.endswith("/robots.txt") and entry.status != HOSTILE_STATUS:
             by_url.setdefault(entry.url, []).append(entry)
     found, excess = [], 0
     for url, entries in by_url.items():

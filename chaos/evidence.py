@@ -17,7 +17,7 @@ import redis
 
 from chaos.audit import LACKING, LEAKS, LOST, ORPHANS, TWICE, Evidence, Finding
 from chaos.servers import Messages
-from crawler.frontier import keys
+from crawler.frontier import Sizes, keys
 from crawler.frontier.entry import DamagedEntry, decode
 from crawler.frontier.frontier import tags
 from crawler.servers.objects import ObjectStore
@@ -52,6 +52,15 @@ def of_redis(client: redis.Redis, crawl: str = "web", shards: int = 4) -> Iterat
         yield Finding(
             ORPHANS, f"{who.decode()} has parts of the crawl on its disk: {what.decode()}"
         )
+
+
+def of_sizes(sizes: Sizes) -> Iterator[Finding]:
+    """Yield what the counters of a crawl that is over should not say, wherever its shards are."""
+    for column, name in ((LOST, "unfinished"), (LOST, "dead"), (LEAKS, "leased")):
+        if count := getattr(sizes, name):
+            yield Finding(column, f"{name} counts {count}")
+    if sizes.owners:
+        yield Finding(ORPHANS, f"{sizes.owners} processes are registered")
 
 
 def _of_shard(client: redis.Redis, tag: str) -> Iterator[Finding]:

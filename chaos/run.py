@@ -18,6 +18,7 @@ from chaos.storm import Plan, Storm, blow, describe
 from demo.access_log import read_log
 from demo.truth import truth
 from tests.acceptance.crawls import Crawls
+from tests.acceptance.fleets import sizes
 from tests.support.waiting import wait_until
 
 _KEPT = "evidence.pickle"
@@ -97,7 +98,9 @@ def _evidence(
         min_delay_s=storm.plan.delay_s,
     )
     more: list[Finding] = []
-    if "redis_url" not in storm.own:
+    if "redis_url" in storm.own:
+        more += gather.of_sizes(sizes(storm.own["redis_url"]))
+    else:
         with storm.redis.client as client:
             more += gather.of_redis(client)
     servers = storm.servers
