@@ -1,6 +1,7 @@
 """Run a storm and audit it. Exit code 0: nothing found; 1: findings; 2: a mistake."""
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -40,6 +41,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--audit", type=Path, metavar="FOLDER", help="audit a storm once more")
     parser.add_argument("--list", action="store_true", help="print all kinds of faults")
     return parser
+
+
+def _stop(_number: int, _frame: object) -> None:
+    raise KeyboardInterrupt
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -93,7 +98,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     if folder is None:
         stamp = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
         folder = Path("storms") / f"{stamp}-seed{arguments.seed}"
-    report = run(plan, schedule, folder.resolve(), length_s=length_s)
+    # All servers and crawlers end with the storm, also in the background of a shell without jobs.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _stop)
+    try:
+        report = run(plan, schedule, folder.resolve(), length_s=length_s)
+    except KeyboardInterrupt:
+        error("stopped, and not audited")
+        return 130
     print("\n".join(report.lines()))
     print(f"\n{'nothing found' if report.ok else 'findings'}; all of it in {folder}")
     return 0 if report.ok else 1

@@ -6,6 +6,7 @@ column without findings is 0. Faults allow what their kinds say (chaos/faults), 
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,7 +40,8 @@ COLUMNS: Final = (
 )
 # Findings of a column that the report shows.
 SHOWN: Final = 20
-# Time in which a page that was fetched is settled, if all servers are there most of the time.
+# Time in which a page that was fetched is settled, those not counted in which its crawler misses a
+# server, or gets no CPU.
 HELD_S: Final = 30.0
 _REDIS: Final = ("redis", "line to redis")
 _AGENT: Final = re.compile(r"; (c\d+-\d+)\)")
@@ -51,6 +53,9 @@ _BAD: Final = re.compile(
     r"Fatal Python error|Unhandled [Ee]rror|Exception ignored in"
 )
 _LEASES_LOST: Final = "continues under a new name"
+_AWAY: Final = re.compile(r"WARNING: (.*?) is (away|back)\b")
+# A server that is silent is missed, at the latest, so long before its crawler says so.
+_UNNOTICED_S: Final = 30.0
 
 
 class Finding(NamedTuple):
@@ -189,10 +194,11 @@ def _repeats(evidence: Evidence) -> tuple[list[Finding], int]:
         if len(entries) < 2 or url in evidence.truth.parts or evidence.truth.may(url):
             continue
         more = len(entries) - 1 - evidence.truth.extra_fetches.get(url, 0)
-        pairs = list(pairwise(entries))
-        unexplained = more - sum(causes.explain(*pair) for pair in pairs)
+        open_ = [pair for pair in pairwise(entries) if not causes.explain(*pair)]
+        # As many of them are due.
+        unexplained = more - (len(entries) - 1 - len(open_))
         excess += max(0, more)
-        for first, second in pairs[: max(0, unexplained)]:
+        for first, second in open_[len(open_) - max(0, unexplained) :]:
             who = f"{_who(first)} {_clock(first.start_s)}, {_who(second)} {_clock(second.start_s)}"
             found.append(Finding(AGAIN, f"{url} ({first.status}, {second.status}): {who}"))
     return found, excess
@@ -221,6 +227,11 @@ class Causes:
         self._of_redis = [each for each in self._away if kinds[each.planned.kind].place in _REDIS]
         self._kinds = kinds
         self._starved = {each.name: each.starved for each in evidence.exits}
+        # By crawler: times in which it could settle little or nothing.
+        self._stuck = {
+            name: _union([*_away(log), *((at - 1, at) for at in self._starved.get(name, ()))])
+            for name, log in evidence.logs.items()
+        }
         # By crawler: when it lost its leases.
         self._lost = {
             name: [at for at, text in _records(log) if _LEASES_LOST in text]
@@ -232,11 +243,11 @@ class Causes:
         who = _who(first)
         for fault in self._costly:
             cost = self._kinds[fault.planned.kind].cost
-            if _concerns(fault, who) and _between(fault, first, second, cost):
+            if _concerns(fault, who) and self._is_between(fault, first, second, cost):
                 return True
         for fault in self._stops:
             cost = self._kinds[fault.planned.kind].cost
-            if _concerns(fault, who) and _between(fault, first, second, cost):
+            if _concerns(fault, who) and self._is_between(fault, first, second, cost):
                 ended_s = fault.ended_s
                 if any(
                     each.began_s <= ended_s and each.ended_s >= first.start_s - HELD_S
@@ -247,6 +258,19 @@ class Causes:
             first.start_s - HELD_S < at <= second.start_s + 1 and self._was_silenced(who, at)
             for at in self._lost.get(who, ())
         )
+
+    def _is_between(self, fault: Happened, first: Entry, second: Entry, cost: Cost) -> bool:
+        """Say whether a page may have been unsettled when a fault happened, or forgotten by it.
+
+        Its fetch may also have begun when the crawler did not know of the fault yet.
+        """
+        if fault.began_s > second.start_s or fault.ended_s + cost.echo_s < first.start_s:
+            return False
+        stuck_s = sum(
+            max(0.0, min(end_s, fault.began_s) - max(start_s, first.end_s))
+            for start_s, end_s in self._stuck.get(_who(first), ())
+        )
+        return fault.began_s - first.end_s - stuck_s <= HELD_S + cost.lost_s
 
     def _was_silenced(self, who: str, at_s: float) -> bool:
         """Say whether anything kept the beats of a crawler from Redis before it lost its leases.
@@ -263,13 +287,30 @@ def _concerns(fault: Happened, who: str) -> bool:
     return fault.target == who or not _CRAWLER.fullmatch(fault.target)
 
 
-def _between(fault: Happened, first: Entry, second: Entry, cost: Cost) -> bool:
-    """Say whether a page may have been unsettled when a fault happened, or was forgotten by it.
+def _away(log: str) -> Iterator[tuple[float, float]]:
+    """Yield the times in which a crawler missed a server."""
+    since: dict[str, float] = {}
+    for at_s, text in _records(log):
+        found = _AWAY.search(text)
+        if found is None:
+            continue
+        server, what = found.groups()
+        if what == "away":
+            since[server] = at_s - _UNNOTICED_S
+        else:
+            yield since.pop(server, at_s), at_s
+    yield from ((at_s, math.inf) for at_s in since.values())
 
-    Its fetch may also have begun when the crawler did not know of the fault yet.
-    """
-    ends_s = min(second.start_s, first.end_s + HELD_S + cost.lost_s)
-    return fault.began_s <= ends_s and fault.ended_s + cost.echo_s >= first.start_s
+
+def _union(times: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Merge times that overlap."""
+    merged: list[tuple[float, float]] = []
+    for start_s, end_s in sorted(times):
+        if merged and start_s <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end_s, merged[-1][1])
+        else:
+            merged.append((start_s, end_s))
+    return merged
 
 
 # --- processes ------------------------------------------------------------------------------------

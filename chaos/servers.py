@@ -21,6 +21,7 @@ from tests.support.cluster import RedisProcess
 from tests.support.kafka_broker import KafkaBroker
 from tests.support.postgres_server import PrivatePostgres
 from tests.support.private_mongo import PrivateMongo
+from tests.support.waiting import wait_until
 
 # Partitions of each topic: the mock broker keeps 5 MB of one, and forgets older messages.
 PARTITIONS = 8
@@ -68,6 +69,12 @@ class Redis(RedisProcess):
         """The part of the append-only file that grows."""
         parts = self._folder.glob("appendonlydir/*.incr.aof")
         return max(parts, key=lambda part: int(part.name.split(".")[-3]))
+
+    def start(self) -> None:
+        super().start()
+        with self.client as client:
+            # It says who it is while it loads its data, and does nothing else.
+            wait_until(lambda: not client.info("persistence")["loading"], "it has its data")
 
     def _sample(self) -> None:
         while not self._ended.wait(_SAMPLE_S):

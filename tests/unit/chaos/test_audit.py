@@ -94,7 +94,7 @@ def found(given: Evidence) -> dict[str, list[str]]:
 
 def log_line(at_s: float, text: str) -> str:
     stamp = audit.datetime.fromtimestamp(BEGAN_S + at_s).strftime("%Y-%m-%d %H:%M:%S")
-    return f"{stamp} [crawler.x] ERROR: {text}\n"
+    return f"{stamp} [crawler.x] WARNING: {text}\n"
 
 
 TRACEBACK = "Oh\nTraceback (most recent call last):\n  File …\nOSError: no such server"
@@ -157,6 +157,19 @@ def test_a_page_of_a_killed_crawler_may_be_fetched_again_and_that_of_another_may
     late = fault("kills", last_s + 49, 0.1, "c0-1")
     # By then it had been settled for long.
     assert list(found(evidence(**crawl, faults=[late]))) == [audit.AGAIN]
+
+
+def test_a_page_is_held_longer_while_its_crawler_misses_a_server() -> None:
+    crawl = _twice(gap_s=100)
+    last_s = len(_truth().must_fetch) - 1
+    killed = fault("kills", last_s + 60, 0.1, "c0-1")
+    assert list(found(evidence(**crawl, faults=[killed]))) == [audit.AGAIN]
+    away = log_line(last_s + 40, "MongoDB is away (no answer within 30 s); pages wait")
+    assert found(evidence(**crawl, faults=[killed], logs={"c0-1": away})) == {}
+    back = log_line(last_s + 41, "MongoDB is back after 1.0 s")
+    assert found(evidence(**crawl, faults=[killed], logs={"c0-1": away + back})) == {}
+    soon = away.replace("MongoDB is away", "MongoDB was away")
+    assert list(found(evidence(**crawl, faults=[killed], logs={"c0-1": soon}))) == [audit.AGAIN]
 
 
 def test_a_restart_of_redis_allows_repeats_to_all_crawlers() -> None:
