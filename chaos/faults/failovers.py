@@ -176,7 +176,10 @@ class ClusterSet(_Pair):
 
 def _prepare(kind: type[SentinelSet | ClusterSet], storm: Storm) -> None:
     if isinstance(storm.redis, _Pair):
-        raise ValueError("A storm has one Redis: ask for failovers of Sentinel or of a cluster.")
+        # Not of a wrong type: the first of the two kinds has replaced it.
+        raise ValueError(  # noqa: TRY004
+            "A storm has one Redis: ask for failovers of Sentinel or of a cluster."
+        )
 
     def started(url: str) -> None:
         # Not through the proxy: Sentinels and clusters tell addresses of their own.
