@@ -23,7 +23,10 @@ def _prepare(storm: Storm) -> None:
 
 def exhaust(storm: Storm, chance: Random) -> str:
     """Let a crawler open nothing new: no connection, no file."""
-    crawler = storm.choose(chance)
+    crawler = storm.choose_begun(chance)
+    if not crawler.has_begun:
+        # Python itself does not start without.
+        return crawler.name
     # It may end meanwhile.
     with suppress(ProcessLookupError, FileNotFoundError):
         open_now = len(list(Path(f"/proc/{crawler.pid}/fd").iterdir()))
