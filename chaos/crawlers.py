@@ -69,11 +69,6 @@ class Crawler:
         with self._lock:
             return self._code() is None
 
-    @property
-    def has_begun(self) -> bool:
-        """Whether it has done with its start."""
-        return b"Spider opened" in self.log_path.read_bytes()
-
     def _code(self) -> int | None:
         code: int | None = self._process.poll()
         if code is not None and not self.ended_s:

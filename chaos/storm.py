@@ -31,9 +31,8 @@ SINKS = ("mongo", "warc", "s3", "postgresql", "kafka")
 # The crawl is given a delay so much longer than the one that it is judged by.
 _MARGIN_S = 0.03
 _SEED = "http://s0.test/"
-# Between two looks whether a storm is over, or a crawler has begun; and time for the latter.
+# Between two looks whether a storm is over.
 _LOOK_S = 0.1
-_BEGIN_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +105,6 @@ class Storm:
     def choose(self, chance: Random) -> Crawler:
         """Choose one of the crawlers."""
         return chance.choice(self.crawlers)
-
-    def choose_begun(self, chance: Random) -> Crawler:
-        """Choose one of the crawlers, and wait until it crawls, unless it takes long."""
-        crawler = self.choose(chance)
-        until_s = time.monotonic() + _BEGIN_S
-        while time.monotonic() < until_s and crawler.running and not crawler.has_begun:
-            self.rest(_LOOK_S)
-        return crawler
 
     def rest(self, seconds: float) -> None:
         """Wait; returns early when the storm has to end."""

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from chaos.storm import Storm
 
 _LONGEST_S: Final = 6.0
+_BEGUN: Final = b"Spider opened"
+_LOOKS, _LOOK_S = 40, 0.25
 
 
 def _prepare(storm: Storm) -> None:
@@ -23,10 +25,14 @@ def _prepare(storm: Storm) -> None:
 
 def exhaust(storm: Storm, chance: Random) -> str:
     """Let a crawler open nothing new: no connection, no file."""
-    crawler = storm.choose_begun(chance)
-    if not crawler.has_begun:
-        # Python itself does not start without.
-        return crawler.name
+    crawler = storm.choose(chance)
+    # Python itself needs files to begin: a program that cannot be loaded is no crawler yet.
+    for _ in range(_LOOKS):
+        if _BEGUN in crawler.log_path.read_bytes():
+            break
+        storm.rest(_LOOK_S)
+    else:
+        return f"{crawler.name}, which had not begun"
     # It may end meanwhile.
     with suppress(ProcessLookupError, FileNotFoundError):
         open_now = len(list(Path(f"/proc/{crawler.pid}/fd").iterdir()))

@@ -53,7 +53,7 @@ def fill(storm: Storm, chance: Random) -> str:
 
 def limit_files(storm: Storm, chance: Random) -> str:
     """Let no file of a crawler grow."""
-    crawler = storm.choose_begun(chance)
+    crawler = storm.choose(chance)
     # It may end meanwhile.
     with suppress(ProcessLookupError):
         _, most = limits = resource.prlimit(crawler.pid, resource.RLIMIT_FSIZE)

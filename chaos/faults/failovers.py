@@ -28,6 +28,7 @@ from tests.support.waiting import wait_until
 if TYPE_CHECKING:
     from chaos.storm import Storm
 
+_OWN: Final = "failovers"
 _AWAY: Final = frozenset({int(ExitCode.SERVER_AWAY)})
 # The settings of docs/operations.md, but for times: a master that is silent for so long is dead.
 _SILENT_MS: Final = 1000
@@ -175,17 +176,14 @@ class ClusterSet(_Pair):
 
 
 def _prepare(kind: type[SentinelSet | ClusterSet], storm: Storm) -> None:
-    if isinstance(storm.redis, _Pair):
-        # Not of a wrong type: the first of the two kinds has replaced it.
-        raise ValueError(  # noqa: TRY004
-            "A storm has one Redis: ask for failovers of Sentinel or of a cluster."
-        )
+    if _OWN in storm.own:
+        raise ValueError("A storm has one Redis: ask for failovers of Sentinel or of a cluster.")
 
     def started(url: str) -> None:
         # Not through the proxy: Sentinels and clusters tell addresses of their own.
         storm.own["redis_url"] = url
 
-    storm.redis = kind(storm.folder / "redis", started)
+    storm.own[_OWN] = storm.redis = kind(storm.folder / "redis", started)
 
 
 def _fail_over(storm: Storm, chance: Random) -> str:

@@ -20,7 +20,7 @@ _WAYS: Final = tuple(way.value for way in Turn if way is not Turn.ENDLESS)
 def _prepare(storm: Storm) -> None:
     # A silent host must not hold a fetch for as long as a real one may; and whoever is hostile long
     # enough would lose its pages.
-    for name, value in {"DOWNLOAD_TIMEOUT": 4, "RETRY_TIMES": 60, "RETRY_MAX": 5}.items():
+    for name, value in {"DOWNLOAD_TIMEOUT": 10, "RETRY_TIMES": 60, "RETRY_MAX": 5}.items():
         storm.settings[name] = value
 
 

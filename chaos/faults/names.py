@@ -1,7 +1,7 @@
 """DNS that fails or lies while a crawl runs.
 
-All names of the web are asked for at a DNS server of the storm's own, with times to live of a
-second. They lead to a loopback address where the web also has port 80, so this needs the right to
+All names of the web are asked for at a DNS server of the storm's own, with times to live of two
+seconds. They lead to a loopback address where the web also has port 80, so this needs the right to
 bind it.
 """
 
@@ -26,7 +26,7 @@ _PORT: Final = 80
 _LONGEST_S: Final = 5.0
 # Failures of the whole server; "slow" has answers that come too late for most.
 _OUTAGES: Final = ("servfail", "silent", "truncated", "garbage", "slow")
-_SLOW_S: Final = 0.8
+_SLOW_S: Final = 2.5
 # Lies about some names: URLs fail by them, and are retried.
 _LIES: Final = ("nxdomain", "wrong")
 _NAMES_MOST: Final = 5
@@ -37,7 +37,7 @@ class NameServer:
 
     def __init__(self, address: str) -> None:
         self.dns = DnsServer()
-        self.dns.set("*", address, ttl=1)
+        self.dns.set("*", address, ttl=2)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
@@ -84,9 +84,9 @@ def _prepare(storm: Storm) -> None:
         {
             "DNS_OVERRIDES": "{}",
             "DNS_SERVERS": names.dns.address,
-            "DNS_TTL_MIN": 1,
-            "DNS_TTL_MAX": 1,
-            "DNS_TIMEOUT": 1,
+            "DNS_TTL_MIN": 2,
+            "DNS_TTL_MAX": 2,
+            "DNS_TIMEOUT": 3,
             "DNS_RETRY_WAIT": 1,
             # "No such name" is kept for a minute.
             "RETRY_TIMES": 60,

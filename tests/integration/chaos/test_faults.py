@@ -42,6 +42,10 @@ class Place:
     own: dict[str, Any] = field(default_factory=dict)
     name: str = "c0-1"
 
+    @property
+    def log_path(self) -> Path:
+        return self.folder / "c0-1.log"
+
     def rest(self, _seconds: float) -> None:
         self.look()
         raise Interrupted
@@ -57,7 +61,9 @@ def place(tmp_path: Path) -> Iterator[Any]:
         DemoServer(WebOptions(hosts=1, pages=2, zoo="none"), tmp_path / "access.log") as web,
         subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process,
     ):
-        yield Place(tmp_path, web, stack, process.pid)
+        place = Place(tmp_path, web, stack, process.pid)
+        place.log_path.write_text("INFO: Spider opened\n")
+        yield place
 
 
 def test_a_host_is_hostile_for_a_while(place: Any) -> None:
