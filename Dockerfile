@@ -4,11 +4,9 @@ FROM python:3.11-slim
 ENV PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 WORKDIR /crawler
 
-COPY requirements.txt requirements-warc.txt requirements-documents.txt ./
-COPY requirements-s3.txt requirements-kafka.txt requirements-postgres.txt ./
-RUN pip install --no-cache-dir -r requirements.txt -r requirements-warc.txt -r requirements-documents.txt \
-    -r requirements-s3.txt \
-    -r requirements-kafka.txt -r requirements-postgres.txt
+# Versions and hashes of all packages: `make lock` writes them.
+COPY requirements.lock ./
+RUN pip install --no-cache-dir --require-hashes -r requirements.lock
 
 COPY scrapy.cfg ./
 COPY crawler crawler

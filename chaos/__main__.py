@@ -71,7 +71,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sinks=tuple(arguments.sinks),
         spool=chance.random() < 0.3,
         renders=renders,
-        end_s=max(120.0, arguments.minutes * 60),
+        # Far more than it takes: a busy machine is slow, and a crawl that stands still is ended.
+        end_s=max(1800.0, arguments.minutes * 180),
     )
     left, missing = usable(found, plan)
     length_s = arguments.minutes * 60

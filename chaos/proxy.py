@@ -10,11 +10,14 @@ with Proxy(path_of_a_unix_socket) as proxy:      # or Proxy(("127.0.0.1", port))
     proxy.hold(TO_CLIENT)      # what goes this way waits, until proxy.let_go()
     proxy.latency_s = 0.5      # both ways from now on
     proxy.reset_replies(3)     # the next three replies end in their middle, by a reset
+
+It can also end TLS for a server that has none.
 """
 
 import asyncio
 import random
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Callable
@@ -36,7 +39,7 @@ class Proxy:
 
     What goes either way arrives `latency_s` later, in its order. After so many `messages` of
     clients all connections are cut, and new ones refused. The server need not be there: who
-    connects meanwhile is cut.
+    connects meanwhile is cut. With `tls`, clients have to use it.
     """
 
     def __init__(
@@ -45,12 +48,14 @@ class Proxy:
         *,
         latency_s: float = 0.0,
         messages: int | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.port = 0
         # May change at any time.
         self.latency_s = latency_s
         self._server_address = server
         self._messages_left = messages
+        self._tls = tls
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._listener: asyncio.Server | None = None
@@ -191,7 +196,9 @@ class Proxy:
 
     async def _listen(self) -> None:
         if self._listener is None:
-            self._listener = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
+            self._listener = await asyncio.start_server(
+                self._accept, "127.0.0.1", self.port, ssl=self._tls
+            )
             self.port = self._listener.sockets[0].getsockname()[1]
 
     async def _end(self) -> None:

@@ -46,8 +46,9 @@ class Plan:
     spool: bool = False
     # Whether pages that need a browser are opened in one; the web has some in its zoo `browser`.
     renders: bool = False
-    # Seconds in which the crawl must end after the last fault.
+    # Seconds in which the crawl must end after the last fault, and without a request of it.
     end_s: float = 600.0
+    idle_s: float = 120.0
     latency_s: float = 0.1
     # Of hosts, between two fetches, as the crawl is judged by.
     delay_s: float = 0.3
@@ -214,8 +215,15 @@ class Storm:
         }
 
     def end_crawl(self) -> list[str]:
-        """Let the crawl end, at most for so long; return the names of crawlers that did not."""
-        self.fleet.is_over.wait(self.plan.end_s)
+        """Let the crawl end, while it goes on; return the names of crawlers that did not."""
+        until_s = time.monotonic() + self.plan.end_s
+        fetched, seen_s = self.fetched(), time.monotonic()
+        while not self.fleet.is_over.wait(1.0):
+            now_s, before, fetched = time.monotonic(), fetched, self.fetched()
+            if fetched != before:
+                seen_s = now_s
+            if now_s > until_s or now_s > seen_s + self.plan.idle_s:
+                break
         return self.fleet.close()
 
     def __exit__(

@@ -16,7 +16,7 @@ class ExitCode(IntEnum):
     MISTAKE = 2
     # Redis or a sink does not answer or accepts no writes: a later start may work.
     SERVER_AWAY = 3
-    # Redis lost more of the crawl than its processes can restore: people have to decide.
+    # Redis or a store lost more of the crawl than its processes can restore: people have to decide.
     DATA_LOST = 4
     # A signal stopped it before the crawl began, or a second one stopped it at once.
     INTERRUPTED = 130
@@ -37,6 +37,12 @@ class ServerAway(CrawlerError):
     """Error of a server that does not answer or accepts no writes; later it may."""
 
     exit_code = ExitCode.SERVER_AWAY
+
+
+class DataLost(CrawlerError):
+    """Error of data that a server had and has no more: people have to decide."""
+
+    exit_code = ExitCode.DATA_LOST
 
 
 class NotFound(CrawlerError):

@@ -40,7 +40,7 @@ from crawler.errors import ConfigurationError
 from crawler.frontier import Added, CrawlControl, Entry, Frontier, Kind, Lease, Sizes, Tuning
 from crawler.frontier.entry import decode
 from crawler.frontier.frontier import POISON
-from crawler.frontier.meta import stored_shards
+from crawler.frontier.meta import KNOWN_MODEL, VISITS_MODEL, stored_shards
 from crawler.frontier.on_disk import OnDisk
 from crawler.frontier.outbox import SeenCache, UrlAdder
 from crawler.frontier.start_urls import StartUrls
@@ -97,6 +97,7 @@ from crawler.util import file_limit
 from crawler.util.per_crawler import shared
 from crawler.util.request_meta import EXCHANGE, LEASE
 from crawler.util.secrets import shown, without_secrets
+from crawler.util.tasks import end
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -140,6 +141,8 @@ class Scheduler(BaseScheduler):
         self.storage: Storage | None = None
         # Stores a response that is no page, if a sink archives them; set by the same pipeline.
         self.archive: Callable[[Page], asyncio.Future[None]] | None = None
+        # Tells what a store has lost, or nothing; set by the same pipeline.
+        self.store_losses: Callable[[], Awaitable[str]] | None = None
         # Awaited before this process signs off, while Redis answers.
         self.before_leaving: Callable[[], Awaitable[None]] | None = None
         self._engine = Engine(crawler, file_limit.prepare(settings).fetches)
@@ -157,6 +160,8 @@ class Scheduler(BaseScheduler):
         self._kafka_seeds: KafkaSeeds | None = None
         self._on_disk: OnDisk
         self._heartbeat: Heartbeat | None = None
+        self._checking: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
         self._sweeper: Sweeper
         self._recrawl_budget: RecrawlBudget
         self._beats = 0
@@ -422,6 +427,7 @@ class Scheduler(BaseScheduler):
             take_in=self._take_in,
             messages_wait=self._messages_wait,
             elsewhere=self._elsewhere,
+            before_end=self._check_stores,
             starting=self._engine.starting,
             count=self.count,
         )
@@ -440,6 +446,8 @@ class Scheduler(BaseScheduler):
             ends_when_idle=value(self._crawler.settings, "CRAWL_IDLE") == "close",
         )
         await self.frontier.create()
+        if value(settings, "RENDER") != "never":
+            await self.frontier.allow_visits()
         self.control = await CrawlControl.open(redis, self.crawl, self.urls)
         self.urls = self.control.urls
         reader = self._pushed_reader(pushed.key)
@@ -458,6 +466,7 @@ class Scheduler(BaseScheduler):
             on_beat=self._on_beat,
             on_epoch=self.adder.forget,
             on_loss=self._data_lost,
+            on_other=self._end_with_loss,
         )
         await heartbeat.open()
         self._heartbeat = heartbeat
@@ -503,6 +512,8 @@ class Scheduler(BaseScheduler):
     async def _close(self) -> None:
         if self._kafka_seeds is not None:
             await self._kafka_seeds.close()
+        if self._checking is not None:
+            await end(self._checking)
         if self._heartbeat is not None:
             await self.options_watcher.close()
             await self._intake.close()
@@ -533,6 +544,9 @@ class Scheduler(BaseScheduler):
         if self._beats % 5 == 0:
             if self.storage is not None:
                 self.storage.adopt_soon()
+            if self._checking is None or self._checking.done():
+                # Not awaited: beats must go on while a store is silent.
+                self._checking = asyncio.get_running_loop().create_task(self._check_stores())
             self.frontier.nearly_full = await self.control.memory_share() > FULL
             if not self.frontier.nearly_full:
                 self._intake.take_in_soon()
@@ -564,13 +578,30 @@ class Scheduler(BaseScheduler):
         return [place for name, place in places.items() if name not in own]
 
     def _data_lost(self, lost_s: float) -> None:
-        logger.error(
-            "Redis has lost at least the last %.0f s of the crawl %r, more than its processes can "
-            "repeat: URLs may be missing, so this run ends. Find out why (FLUSHALL, an old backup, "
-            "no append-only file), then run the crawl again with its seeds: it goes on from what "
-            "is left",
-            *(lost_s, self.crawl),
+        self._end_with_loss(
+            f"Redis has lost at least the last {lost_s:.0f} s of the crawl {self.crawl!r}, more "
+            "than its processes can repeat: URLs may be missing, so this run ends. Find out why "
+            "(FLUSHALL, an old backup, no append-only file), then run `scrapy frontier rebuild "
+            f"--crawl {self.crawl}` if MongoDB or PostgreSQL has its pages, and run the crawl "
+            "again with its seeds: it goes on from what is left"
         )
+
+    async def _check_stores(self) -> None:
+        """End this run if a store has lost pages: the crawl would end with success and less."""
+        if self.store_losses is None or self.leases.completion.reason == DATA_LOST:
+            return
+        if found := await self.store_losses():
+            self._end_with_loss(found)
+            if Engine.is_closing(self._crawler):
+                return
+            # Now: pages that wait for a table that is gone would keep the engine open.
+            self._closing = asyncio.get_running_loop().create_task(
+                self._crawler.engine.close_spider_async(reason=DATA_LOST)
+            )
+
+    def _end_with_loss(self, text: str) -> None:
+        if self.leases.completion.reason != DATA_LOST:
+            logger.error("%s", text)
         self.leases.completion.reason = DATA_LOST
         self._engine.wake()
 
@@ -585,6 +616,7 @@ class Scheduler(BaseScheduler):
     def _about(self) -> dict[str, Any]:
         return {
             **this_process(),
+            KNOWN_MODEL: VISITS_MODEL,
             **ProcessStats.of(self._crawler).about(time.monotonic()),
             "held": self.leases.held,
             "shards": list(self.leases.shards.own),
@@ -795,15 +827,20 @@ def frontier_tuning(settings: BaseSettings, *, beat_s: float) -> Tuning:
 async def make_frontier(redis: Client, crawl: str, crawler: Crawler, tuning: Tuning) -> Frontier:
     """Make the frontier of a crawl, with as many shards as it has, or as it is to have."""
     settings = crawler.settings
-    shards = (
-        value(settings, "FRONTIER_SHARDS")
-        or await stored_shards(redis, crawl)
-        or _default_shards(redis, settings)
-    )
+    shards = await shards_of(redis, crawl, settings)
     assert crawler.spider is not None
     if hasattr(redis, "get_primaries"):
         tuning = tuning.per_shard(shards)
     return Frontier(redis, crawl, shards=shards, tuning=tuning, spider=crawler.spider.name)
+
+
+async def shards_of(redis: Client, crawl: str, settings: BaseSettings) -> int:
+    """Return the number of shards that a crawl has, or is to have."""
+    return (
+        value(settings, "FRONTIER_SHARDS")
+        or await stored_shards(redis, crawl)
+        or _default_shards(redis, settings)
+    )
 
 
 def spill_of(

@@ -449,9 +449,11 @@ ADMIN_ENABLED = True
 ADMIN_HOST = "127.0.0.1"
 ADMIN_PORT = 8800  # port
 ADMIN_PORTS = 100  # ports
-# Token that gives full access. If not set, one is generated at the first start, in the file
+# Token that gives full access. If neither is set, one is generated at the first start, in the file
 # admin.token of CRAWL_DIR. To listen beyond loopback, set your own of 16 characters or more.
 ADMIN_TOKEN = os.environ.get("ADMIN_TOKEN") or None
+# File with tokens, one a line with its role and name, which is read again when it changes.
+ADMIN_TOKEN_FILE = os.environ.get("ADMIN_TOKEN_FILE") or None
 # Further host names under which browsers may use it, besides its address, localhost and the
 # machine's name. Requests with other names are refused, which stops DNS rebinding.
 ADMIN_HOSTS: list[str] = []

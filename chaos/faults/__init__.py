@@ -16,7 +16,7 @@ All modules here are found by themselves (`kinds`). A kind is one function:
 or raises, nothing of it may be left, so it undoes in a `finally`. What it draws comes from `chance`
 alone, which is seeded for each fault: the same seed gives the same faults at the same times. It
 waits with `storm.rest(seconds)`, which returns early when the storm has to end; no fault takes
-longer than ten seconds or so. It returns what it was done to: the name of a crawler
+longer than twenty seconds or so. It returns what it was done to: the name of a crawler
 (`storm.choose(chance).name`) if it was done to one of them, anything else otherwise. That word goes
 to the fault log, and if it is a crawler's name, the cost is allowed to this crawler only.
 

@@ -9,7 +9,9 @@ the process of a crawl (extensions/admin.py) or alone (`scrapy admin`).
     refusals      why a URL would be left out, and by which rule
     routes        HTTP routes: they check a request, call a query, return its answer; events
     server        makes application and server from the settings; runs in the caller's event loop
-    security      the bearer token, and the checks that every request has to pass
+    security      the checks that every request has to pass
+    tokens        tokens with their roles, in a file that is read again when it changes
+    sign_ins      limit of wrong tokens for each address; pure
     errors        problem JSON (RFC 9457) for every error
     static/       files of the dashboard
 

@@ -38,6 +38,7 @@ from crawler.admin.host_records import ForgottenRecords, HostDns, HostRecords, H
 from crawler.admin.host_report import HostReport, HostReports
 from crawler.admin.queries import Count, PageSearch, StoredPages
 from crawler.admin.refusals import Gates, UrlRefusals
+from crawler.admin.tokens import Role
 from crawler.errors import ConfigurationError, CrawlerError, NotFound
 from crawler.frontier import CrawlControl
 from crawler.frontier.control import READ_MAX
@@ -218,7 +219,9 @@ class CrawlContext:
 
 
 # SecurityMiddleware has checked the token by then; this is for the OpenAPI document.
-BEARER = HTTPBearer(auto_error=False, description="From admin.token in CRAWL_DIR, or ADMIN_TOKEN")
+BEARER = HTTPBearer(
+    auto_error=False, description="From admin.token in CRAWL_DIR, ADMIN_TOKEN_FILE or ADMIN_TOKEN"
+)
 
 
 def _crawl(
@@ -316,6 +319,19 @@ class Stopping(BaseModel):
 
     id: str
     stopping: bool
+
+
+class Access(BaseModel):
+    """What the token of a request allows."""
+
+    name: str
+    role: Role = Field(description="`read` may look at everything, `operate` may change it as well")
+
+
+@crawl_routes.get("/access")
+async def access(request: Request) -> Access:
+    """Show the name and the role of the token that is used."""
+    return Access(name=request.state.token.name, role=request.state.token.role)
 
 
 @crawl_routes.get("/crawls")

@@ -1,18 +1,13 @@
-"""The bearer token, and the checks that every request has to pass: host, token, size of the body.
+"""Checks that every request has to pass: host, token, its role, size of the body.
 
-The checks are an ASGI middleware around the application, so that no route can be forgotten. The
-token is the user's own, or is created at the first start and kept in a private file.
+The checks are an ASGI middleware around the application, so that no route can be forgotten.
 """
 
-import hmac
 import ipaddress
 import logging
-import os
-import secrets
-import stat
+import math
 from collections.abc import Iterable
-from contextlib import suppress
-from pathlib import Path
+from time import monotonic
 from typing import Any
 from urllib.parse import unquote
 
@@ -21,7 +16,8 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crawler.admin.errors import problem
-from crawler.errors import ConfigurationError
+from crawler.admin.sign_ins import SignIns
+from crawler.admin.tokens import Role, Token, Tokens
 from crawler.servers.redis.connection import masked
 
 audit_log = logging.getLogger("crawler.admin.audit")
@@ -53,25 +49,38 @@ _HEADERS = {
 class SecurityMiddleware:
     """ASGI middleware that checks every request, and adds our headers to every response."""
 
-    def __init__(self, app: ASGIApp, *, token: str, names: Iterable[str]) -> None:
+    def __init__(self, app: ASGIApp, *, tokens: Tokens, names: Iterable[str]) -> None:
         """`names` are the host names that requests may use, besides addresses and localhost."""
         self._app = app
-        self._token = token.encode()
+        self._tokens = tokens
+        self._sign_ins = SignIns()
         self._names = {name.lower() for name in names} | {"localhost"}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         status = size = 0
+        is_cut = False
+        await self._tokens.refresh()
+        headers = Headers(scope=scope)
+        given = _bearer(headers)
+        token = None if given is None else self._tokens.find(given)
 
         async def sent(message: Message) -> None:
-            nonlocal status
+            nonlocal status, is_cut
+            if is_cut:
+                return
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
                 headers.update(_HEADERS)
                 is_file = scope["path"].startswith(STATIC)
                 headers.setdefault("Cache-Control", "no-cache" if is_file else "no-store")
+            elif message.get("more_body") and token is not None:
+                # A stream of events ends with its token.
+                await self._tokens.refresh()
+                is_cut = self._tokens.find(token.text) is None
+                message = {"type": "http.response.body"} if is_cut else message
             await send(message)
 
         async def received() -> Message:
@@ -84,7 +93,8 @@ class SecurityMiddleware:
                     raise HTTPException(413, _TOO_LARGE)
             return message
 
-        refusal = self._refusal(scope, Headers(scope=scope))
+        scope.setdefault("state", {})["token"] = token
+        refusal = self._refusal(scope, headers, token, has_sent_one=given is not None)
         try:
             if refusal is not None:
                 await refusal(scope, receive, sent)
@@ -95,24 +105,53 @@ class SecurityMiddleware:
             if scope["method"] not in _READS:
                 _audit(scope, status)
 
-    def _refusal(self, scope: Scope, headers: Headers) -> Any:
+    def _refusal(
+        self, scope: Scope, headers: Headers, token: Token | None, *, has_sent_one: bool
+    ) -> Any:
         if not self._is_known_name(headers.get("host", "")):
             return problem(
                 421,
                 "This server is not known by that name: use its address or localhost, or name it "
                 "in ADMIN_HOSTS.",
             )
-        if not _is_open(scope) and not self._has_token(headers):
+        if has_sent_one and (wait_s := self._waits(_address(scope), token)):
             return problem(
-                401,
-                "Send the token as `Authorization: Bearer …`; it is in the file admin.token of "
-                "CRAWL_DIR, or is your ADMIN_TOKEN.",
-                headers={"WWW-Authenticate": "Bearer"},
+                429,
+                f"There were too many wrong tokens from your address: try again in {wait_s} s.",
+                headers={"Retry-After": str(wait_s)},
             )
+        if not _is_open(scope):
+            if token is None:
+                return problem(
+                    401,
+                    "Send the token as `Authorization: Bearer …`; it is in the file admin.token of "
+                    "CRAWL_DIR, or is your ADMIN_TOKEN.",
+                    headers={"WWW-Authenticate": "Bearer"},
+                )
+            if scope["method"] not in _READS and token.role != Role.OPERATE:
+                return problem(
+                    403,
+                    f"The token {token.name!r} has the role {token.role}, which may look at "
+                    f"everything and change nothing: use one with the role {Role.OPERATE}.",
+                )
         length = headers.get("content-length", "0")
         if not (length.isascii() and length.isdigit()) or int(length) > MAX_BODY_BYTES:
             return problem(413, _TOO_LARGE)
         return None
+
+    def _waits(self, address: str, token: Token | None) -> int:
+        """Return the seconds for which this address may send no tokens, and count this one."""
+        now_s, name = monotonic(), None if token is None else token.name
+        wait_s = self._sign_ins.wait_s(address, name, now_s)
+        if wait_s:
+            return math.ceil(wait_s)
+        if name is not None:
+            self._sign_ins.passed(address, name)
+            return 0
+        self._sign_ins.failed(address, now_s)
+        if self._sign_ins.wait_s(address, None, now_s):
+            audit_log.warning("%s sent too many wrong tokens; no more are read", address)
+        return 0
 
     def _is_known_name(self, host: str) -> bool:
         """Accept known names and all addresses.
@@ -132,11 +171,16 @@ class SecurityMiddleware:
             return False
         return True
 
-    def _has_token(self, headers: Headers) -> bool:
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        # In constant time: the time must not reveal how much of a guess is right.
-        is_right = hmac.compare_digest(token.strip().encode("utf-8", "replace"), self._token)
-        return is_right and scheme.lower() == "bearer"
+
+def _bearer(headers: Headers) -> str | None:
+    """Return the token that was sent, right or wrong."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else None
+
+
+def _address(scope: Scope) -> str:
+    client = scope.get("client")
+    return str(client[0]) if client else "unknown"
 
 
 def _is_open(scope: Scope) -> bool:
@@ -150,94 +194,14 @@ def _is_open(scope: Scope) -> bool:
 
 def _audit(scope: Scope, status: int) -> None:
     """Log who changed what. The token is in no URL and no body."""
-    client = scope.get("client")
-    who = client[0] if client else "unknown"
+    who, token = _address(scope), scope["state"]["token"]
+    if token is not None:
+        who = f"{who} {token.name}"
     # Still quoted, as it was sent: no line break gets into the log.
     what = scope.get("raw_path", b"").decode("ascii", "backslashreplace")
     query = scope.get("query_string", b"").decode("ascii", "backslashreplace")
     if query:
         # Unquoted, to find the password of a URL in it; ascii() escapes control characters.
         what = f"{what}?{ascii(masked(unquote(query)))[1:-1]}"
-    more = scope.get("state", {}).get("audit", "")
+    more = scope["state"].get("audit", "")
     audit_log.info("%s %s %s: %d %s", who, scope["method"], what[:_QUERY_SHOWN], status, more)
-
-
-FILE = "admin.token"
-_MIN_LENGTH = 16
-
-
-def token_for(host: str, given: str | None, folder: Path) -> str:
-    """Return the token of a server that binds to `host`, or raise ConfigurationError. Blocking.
-
-    Beyond this machine the user has to choose the token: one that we create would open the crawl to
-    a network without the user's decision.
-    """
-    if given:
-        return _checked(given)
-    if not is_loopback(host):
-        raise ConfigurationError(
-            f"The admin API would be open to the network ({host}) with a token that nobody set: "
-            f"set ADMIN_TOKEN ({_MIN_LENGTH} characters or more), or bind it to 127.0.0.1."
-        )
-    return _stored_token(folder / FILE)
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether only programs on this machine can reach an address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _checked(token: str) -> str:
-    if len(token) < _MIN_LENGTH or not all(33 <= ord(character) <= 126 for character in token):
-        raise ConfigurationError(
-            f"ADMIN_TOKEN has {len(token)} characters; give {_MIN_LENGTH} or more, letters, digits "
-            "and signs without blanks."
-        )
-    return token
-
-
-def _stored_token(path: Path) -> str:
-    try:
-        with suppress(FileNotFoundError):
-            return _read(path)
-        _create(path)
-        return _read(path)
-    except OSError as error:
-        raise ConfigurationError(
-            f"The admin API's token cannot be kept in {path} ({error.strerror or error}): make the "
-            "folder writable, or set ADMIN_TOKEN."
-        ) from error
-
-
-def _read(path: Path) -> str:
-    # Not through a symbolic link, which others may have put there.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-    with os.fdopen(descriptor, encoding="ascii", errors="replace") as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
-            raise ConfigurationError(f"{path} is no file of yours; remove it.")
-        if stat.S_IMODE(status.st_mode) & 0o077:
-            raise ConfigurationError(
-                f"{path} can be read by others; remove it for a new token, or `chmod 600` it."
-            )
-        token = file.read(1000).strip()
-    if len(token) < _MIN_LENGTH:
-        raise ConfigurationError(f"{path} holds no token; remove it for a new one.")
-    return token
-
-
-def _create(path: Path) -> None:
-    """Write a new token. The first process wins, and none ever reads half a token."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(secrets.token_urlsafe(32) + "\n")
-        with suppress(FileExistsError):
-            os.link(part, path)
-    finally:
-        part.unlink()

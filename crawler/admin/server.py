@@ -33,7 +33,8 @@ from crawler.admin.host_report import HostReports
 from crawler.admin.queries import PageSearch, StoredPages
 from crawler.admin.refusals import Gates
 from crawler.admin.routes import BEARER, CrawlContext
-from crawler.admin.security import DOCS, FILE, STATIC, SecurityMiddleware, token_for
+from crawler.admin.security import DOCS, STATIC, SecurityMiddleware
+from crawler.admin.tokens import Tokens, token_file, tokens_for
 from crawler.errors import ConfigurationError
 from crawler.storage.search.index import SearchSettings
 from crawler.util.tasks import end
@@ -50,12 +51,14 @@ if TYPE_CHECKING:
 _ERRORS = {
     400: "The request cannot be read",
     401: "The token is missing or wrong",
+    403: "The role of the token does not allow it",
     404: "Not found",
     405: "The method is not allowed",
     409: "Not possible now",
     413: "The request is too large",
     421: "The server is not known by this name",
     422: "The request is not valid",
+    429: "Too many wrong tokens came from this address",
     503: "A required server does not answer",
 }
 
@@ -102,10 +105,10 @@ def create_api(crawl: CrawlContext) -> Api:
 class Application:
     """API behind its security checks, as a server runs it."""
 
-    def __init__(self, crawl: CrawlContext, *, token: str, names: Iterable[str] = ()) -> None:
+    def __init__(self, crawl: CrawlContext, *, tokens: Tokens, names: Iterable[str] = ()) -> None:
         """`names` are the host names that requests may use."""
         self.api = create_api(crawl)
-        self._secured = SecurityMiddleware(self.api, token=token, names=names)
+        self._secured = SecurityMiddleware(self.api, tokens=tokens, names=names)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._secured(scope, receive, send)
@@ -269,7 +272,9 @@ def create_server(
     Without `port`, it takes the first free port of ADMIN_PORTS. `crawler` is that of this process,
     if it crawls as well.
     """
-    token = token_for(host, settings["ADMIN_TOKEN"], Path(settings["CRAWL_DIR"]))
+    tokens = tokens_for(
+        *(host, settings["ADMIN_TOKEN"], settings["ADMIN_TOKEN_FILE"], Path(settings["CRAWL_DIR"]))
+    )
     names = [*settings.getlist("ADMIN_HOSTS"), host, socket.gethostname()]
     if port is None:
         listener = listen(host, settings.getint("ADMIN_PORT"), ports=settings.getint("ADMIN_PORTS"))
@@ -282,9 +287,12 @@ def create_server(
     context = CrawlContext(
         *(crawl, redis, urls, crawler, pages, reports.records, search, reports, gates)
     )
-    return AdminServer(Application(context, token=token, names=names), listener)
+    return AdminServer(Application(context, tokens=tokens, names=names), listener)
 
 
 def token_at(settings: BaseSettings) -> str:
-    """Return where the user finds the token."""
-    return "ADMIN_TOKEN" if settings["ADMIN_TOKEN"] else str(Path(settings["CRAWL_DIR"], FILE))
+    """Return where the user finds the tokens."""
+    file = settings["ADMIN_TOKEN_FILE"]
+    if settings["ADMIN_TOKEN"] and not file:
+        return "ADMIN_TOKEN"
+    return str(token_file(file, Path(settings["CRAWL_DIR"])).path)

@@ -83,9 +83,9 @@ class Command(WithSpiderHelp, ScrapyCrawl):
             interrupts.unwind()
             spider = opts.spargs.get("name", args[0])
             urls = interrupts.run(_count_urls(servers, settings, crawl, spider))
-            if opts.fresh and urls is not None:
+            if opts.fresh:
                 # Outside an event loop, so that Ctrl-C ends the question.
-                frontier.confirm_deletion(crawl, urls, yes=opts.yes or not urls)
+                frontier.confirm_deletion(crawl, urls or 0, yes=opts.yes or not urls)
                 interrupts.run(_delete(servers, settings, crawl))
             crawler = self._create_crawler(args[0])
             crawler.signals.connect(self._opened, signals.spider_opened)

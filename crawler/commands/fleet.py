@@ -114,9 +114,9 @@ class Command(WithSpiderHelp, ScrapyCommand):
                 await servers.mongo()
             name = _given(opts).get("name", spider)
             urls = await required(frontier.count_urls(redis, crawl, name))
-            if opts.fresh and urls is not None:
+            if opts.fresh:
                 # Once, and not by the processes: one that starts again continues the crawl.
-                frontier.confirm_deletion(crawl, urls, yes=opts.yes or not urls)
+                frontier.confirm_deletion(crawl, urls or 0, yes=opts.yes or not urls)
                 await required(frontier.delete_crawl(crawl, servers, settings))
             await self._supervise(spider, crawl, opts, redis)
         finally:
@@ -325,7 +325,7 @@ CRASHES_MAX = 8
 # Codes after which another start would fail the same way.
 _FINAL = {
     ExitCode.MISTAKE: "its arguments or settings are wrong",
-    ExitCode.DATA_LOST: "Redis lost a part of the crawl",
+    ExitCode.DATA_LOST: "Redis or a store lost a part of the crawl",
 }
 
 

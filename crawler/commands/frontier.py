@@ -11,15 +11,17 @@ import argparse
 import asyncio
 import shutil
 import sys
-from collections.abc import Awaitable, Callable
+from ast import literal_eval
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pymongo
 from scrapy.commands import ScrapyCommand
+from scrapy.spiderloader import get_spider_loader
 
 from crawler.admin import queries
 from crawler.admin.host_records import HostRecords, RobotsFile
@@ -33,6 +35,7 @@ from crawler.commands._verbs import (
     harmless,
     print_json,
     print_table,
+    progress_bar,
     time,
     whole_number,
 )
@@ -41,22 +44,26 @@ from crawler.config.values import crawl_name, url_rules, value
 from crawler.discovery.follow import page_ranks, scorer
 from crawler.discovery.priority import Facts, HostFacts, clamp, front_queue, is_home_page
 from crawler.discovery.scope import QUEUE_OF_ENDING, extension
-from crawler.errors import ConfigurationError, NotFound
-from crawler.frontier import CrawlControl, meta
+from crawler.errors import ConfigurationError, CrawlerError, NotFound
+from crawler.frontier import CrawlControl, Frontier, meta
 from crawler.frontier.control import SORTS, STATES
 from crawler.frontier.entry import DOCUMENTS, MEDIA, PAGE_QUEUES
 from crawler.frontier.on_disk import OnDisk
 from crawler.frontier.records import by_queue
-from crawler.scheduler import spill_of
+from crawler.frontier.stores import KnownStores
+from crawler.scheduler import frontier_tuning, shards_of, spill_of
 from crawler.scheduling import options
 from crawler.scheduling.options import CrawlOptions
+from crawler.scheduling.rebuild import Rebuild, link_rules
 from crawler.servers.connections import Servers
 from crawler.servers.redis.connection import Client
 from crawler.servers.redis.settings import redis_url
+from crawler.spiders.web import ARGUMENTS, WebSpider
 from crawler.storage.disk_log import crawl_folder
 from crawler.storage.mongo import schema
-from crawler.storage.reader import Wanted
+from crawler.storage.reader import PageReader, Wanted
 from crawler.storage.readers import open_reader
+from crawler.storage.runs import Run, WantedRuns
 from crawler.urls import Rejected, Spelling, Urls, host_of, written_url
 from crawler.util import format as formats
 
@@ -124,6 +131,13 @@ async def _unnamed_crawl(redis: Client) -> str:
 
 
 def _with_redis(settings: BaseSettings, work: Callable[[Servers, Client], Awaitable[None]]) -> None:
+    check_folder(settings)
+    _open_servers(settings, work)
+
+
+def _open_servers(
+    settings: BaseSettings, work: Callable[[Servers, Client], Awaitable[None]]
+) -> None:
     async def open_servers() -> None:
         servers = Servers.from_settings(settings)
         try:
@@ -131,7 +145,6 @@ def _with_redis(settings: BaseSettings, work: Callable[[Servers, Client], Awaita
         finally:
             await servers.close()
 
-    check_folder(settings)
     asyncio.run(open_servers())
 
 
@@ -329,9 +342,16 @@ def confirm_deletion(crawl: str, urls: int, *, also: str = "", yes: bool) -> Non
 
 
 async def delete_crawl(crawl: str, servers: Servers, settings: BaseSettings) -> int:
-    """Delete a crawl that no process works on; return the number of deleted keys."""
+    """Delete a crawl that no process works on; return the number of deleted keys.
+
+    If it does not exist, a crawl of its name may begin beside the pages of an earlier one.
+    """
     redis = await servers.redis()
-    control = await CrawlControl.open(redis, crawl)
+    try:
+        control = await CrawlControl.open(redis, crawl)
+    except NotFound:
+        await KnownStores(redis, crawl).begin_anew()
+        return 0
     # URLs are spilled only after some were refused. Connect before anything is deleted: the server
     # that has them may be away.
     places = await OnDisk(redis, crawl).places()
@@ -355,6 +375,132 @@ async def delete_crawl(crawl: str, servers: Servers, settings: BaseSettings) -> 
             file=sys.stderr,
         )
     return deleted
+
+
+# --- rebuild --------------------------------------------------------------------------------------
+
+
+def _rebuild_arguments(parser: argparse.ArgumentParser) -> None:
+    _common_arguments(parser)
+    parser.add_argument(
+        "-a",
+        dest="arguments",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="option of the crawl, as for scrapy crawl (those of its last run)",
+    )
+    parser.add_argument(
+        "--merge", action="store_true", help="add to a frontier that is not empty, too"
+    )
+
+
+def _rebuild(settings: BaseSettings, arguments: argparse.Namespace) -> None:
+    async def rebuild(servers: Servers, redis: Client) -> None:
+        crawl = crawl_name(settings, "", arguments.crawl) or DEFAULT_CRAWL
+        reader = await open_reader(settings, servers)
+        run = await _last_run(reader, crawl)
+        _check_generic(run.spider, settings)
+        given = _options_of(run, arguments.arguments)
+        frontier, control = await _open_for_rebuild(redis, crawl, run, settings)
+        known, sizes = KnownStores(redis, crawl), await frontier.sizes()
+        # What processes repeated before they ended is all that a lost one has.
+        is_lost = not sizes.done and not await known.all()
+        if sizes.added and not (is_lost or arguments.merge or await known.is_rebuilt()):
+            raise ConfigurationError(
+                f"The frontier of the crawl {crawl!r} is not empty: it has {sizes.added:,} URLs. "
+                "--merge adds what it lacks of the stored pages and their links; to make it anew, "
+                f"delete it first: scrapy frontier delete --crawl {crawl}"
+            )
+        await known.begin_rebuild()
+        await control.set_options(given)
+        rebuild = Rebuild(
+            *(frontier, control, reader, await options.of_crawl(control)),
+            lambda now: link_rules(settings, control.urls, now),
+        )
+        with progress_bar("records", 2 * await rebuild.count()) as advance:
+            found = await rebuild.run(advance)
+        await known.end_rebuild()
+        if arguments.json:
+            print_json({"crawl": crawl, **asdict(found)})
+            return
+        plural = formats.plural
+        print(
+            f"The frontier of the crawl {crawl!r} has {plural(found.crawled, 'crawled URL')}, from "
+            f"{plural(found.records, 'record')} in {reader.name}; {found.recrawls:,} of them are "
+            f"visited again. {plural(found.waiting, 'link')} and {found.to_fetch_again:,} pages "
+            "with more links than their records wait. Start the crawl with its seeds now."
+        )
+        if found.unreadable:
+            print(f"{plural(found.unreadable, 'record')} could not be read.", file=sys.stderr)
+
+    _open_servers(settings, rebuild)
+
+
+async def _last_run(reader: PageReader, crawl: str) -> Run:
+    """Return the newest record of a run, which has the options of the crawl."""
+    runs = await reader.runs.find(WantedRuns(datetime.now(UTC), crawl, limit=1))
+    if not runs:
+        raise NotFound(f"{reader.name} has no run of a crawl {crawl!r}; name it by --crawl.")
+    return runs[0]
+
+
+def _check_generic(spider: str, settings: BaseSettings) -> None:
+    """Raise ConfigurationError unless the links of a spider's pages are followed by themselves."""
+    try:
+        found = get_spider_loader(settings).load(spider)
+    except KeyError:
+        found = None
+    if found is None or not issubclass(found, WebSpider):
+        raise ConfigurationError(
+            f"The crawl is of the spider {spider!r}, which is not the generic one nor made of it: "
+            "a store does not have the requests that its callbacks yield. Crawl again with --fresh."
+        )
+
+
+def _options_of(run: Run, arguments: Sequence[str]) -> dict[str, Any]:
+    """Return the options of a crawl: those of a run, and those that are given now."""
+    found = {name: _recorded(name, run) for name in options.ARGUMENTS if name in run.options}
+    for argument in arguments:
+        name, equals, text = argument.partition("=")
+        if not equals:
+            raise ConfigurationError(f"-a {argument!r} is no NAME=VALUE.")
+        if name not in ARGUMENTS:
+            raise ConfigurationError(f"There is no argument {name!r} of the spider web.")
+        if name in options.ARGUMENTS:
+            found[name] = text
+    return options.checked(found)
+
+
+def _recorded(name: str, run: Run) -> Any:
+    """Return an option as a run recorded it: lists as text, cut at some length."""
+    recorded = run.options[name]
+    if not isinstance(recorded, str) or not recorded.startswith(("[", "(")):
+        return recorded
+    try:
+        return list(literal_eval(recorded))
+    except (ValueError, SyntaxError) as error:
+        raise ConfigurationError(
+            f"The option {name} of the last run is too long for its record; give it by -a {name}=…"
+        ) from error
+
+
+async def _open_for_rebuild(
+    redis: Client, crawl: str, run: Run, settings: BaseSettings
+) -> tuple[Frontier, CrawlControl]:
+    """Create the frontier, or open what is there of it; refused while processes work on it."""
+    urls = Urls(url_rules(settings))
+    tuning = replace(frontier_tuning(settings, beat_s=2.0), full_at=0)
+    shards = await shards_of(redis, crawl, settings)
+    frontier = Frontier(redis, crawl, shards=shards, tuning=tuning, spider=run.spider)
+    await frontier.create()
+    control = await CrawlControl.open(redis, crawl, urls)
+    if await control.instances():
+        raise CrawlerError(
+            f"The crawl {crawl!r} is being worked on; stop its processes first. One that was "
+            "killed counts for 30 s."
+        )
+    return frontier, control
 
 
 # --- hosts ----------------------------------------------------------------------------------------
@@ -720,6 +866,11 @@ VERBS = {
     "dead": Verb("list the newest dead letters", _dead_arguments, on_crawl(_dead)),
     "requeue": Verb(
         "let dead letters be crawled once more", _requeue_arguments, on_crawl(_requeue)
+    ),
+    "rebuild": Verb(
+        "make a lost frontier anew from the stored pages and their links",
+        _rebuild_arguments,
+        _rebuild,
     ),
     "delete": Verb(
         "delete the crawl from Redis", _delete_arguments, on_crawl(_delete, may_guess=False)

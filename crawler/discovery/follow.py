@@ -63,7 +63,7 @@ WELL_KNOWN = "well-known"
 # Trusted domains that are read from a file, about 100 bytes each.
 MAX_TRUSTED_DOMAINS = 100_000
 # Memory of the hosts whose counts are known, some 40,000.
-_HOSTS_MAX_BYTES = 8_000_000
+HOSTS_MAX_BYTES = 8_000_000
 # An index of sitemaps may list indexes once more, and no deeper.
 SITEMAP_LEVELS = 2
 
@@ -88,7 +88,7 @@ class LinkFollower:
         self._scheduler = scheduler
         self._scorer = scorer
         self.traps = traps
-        self.hosts = HostTally(_HOSTS_MAX_BYTES)
+        self.hosts = HostTally(HOSTS_MAX_BYTES)
         # None if the links to single URLs are not counted.
         self.links = LinkTally() if config.value(crawler.settings, "INBOUND_SKETCH_BYTES") else None
         self._page_ranks = page_ranks(crawler.settings)

@@ -34,6 +34,7 @@ from crawler.frontier.records import (
     UrlStatus,
     WaitingUrls,
 )
+from crawler.frontier.stores import KnownStores
 from crawler.frontier.tuning import Tuning
 from crawler.servers.redis.connection import Client
 from crawler.servers.redis.errors import RedisAway, answered, executed
@@ -118,7 +119,7 @@ class CrawlControl:
 
     async def add(self, entries: Sequence[Entry]) -> Added:
         """Add URLs, whatever waits already; known ones are not added again."""
-        await keep_older_programs_out(self._redis, self._crawl)
+        await keep_older_programs_out(self._redis, self._crawl, self._tags[0])
         return await self.frontier.add(entries, mode="all")
 
     async def pause(self) -> None:
@@ -279,6 +280,7 @@ class CrawlControl:
                     names = []
                     yield gone
         gone += await self._unlink(names)
+        await KnownStores(self._redis, self._crawl).begin_anew()
         yield gone
 
     async def _unlink(self, names: list[bytes]) -> int:

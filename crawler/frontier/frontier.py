@@ -16,10 +16,11 @@ import uuid
 from collections import defaultdict
 from collections.abc import Collection, Container, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 from itertools import chain
-from time import monotonic
+from time import monotonic, time
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
@@ -28,6 +29,7 @@ import xxhash
 from redis.crc import key_slot
 from redis.exceptions import NoScriptError, ResponseError
 
+from crawler.errors import DataLost
 from crawler.frontier import keys, meta
 from crawler.frontier.entry import QUEUES, DamagedEntry, Entry, decode, encode, host_in
 from crawler.frontier.records import (
@@ -49,6 +51,8 @@ from crawler.servers.redis.errors import RedisAway, translated
 # URLs that one call of add takes, leases that one call settles, and hosts that one call counts.
 ADD_MAX = 1000
 SETTLE_MAX = 1000
+# URLs of a store that one call takes.
+RESTORE_MAX = 500
 HOSTS_MAX = 500
 # URLs whose links one call counts: Lua passes so many arguments to a command at the most.
 LINKED_MAX = 500
@@ -114,6 +118,9 @@ class Frontier:
         self._redis = redis
         self.scripts = Scripts(redis, crawl, shards, self.tuning.url_seen.name)
         self._seen_argument = self.tuning.url_seen.argument
+        # Id of the crawl, and when this process met it first, in unix ms.
+        self._id = ""
+        self._met_ms = 0
         # Only this spider may work on the crawl; empty in tests and tools, which have none.
         self._spider = spider
         # By which the server knows repeated forced adds of this process; it never changes.
@@ -150,11 +157,32 @@ class Frontier:
         return await self.register(about)
 
     async def create(self) -> None:
-        """Create the crawl if it does not exist, or check that this program may work on it."""
+        """Create the crawl if it does not exist, or check that this program may work on it.
+
+        Raises DataLost if it is not the crawl that this process has met before.
+        """
         found = await meta.create_or_check(
-            self._redis, self.crawl, self.scripts.tags, self.tuning.url_seen, self._spider
+            *(self._redis, self.crawl, self.scripts.tags, self.tuning.url_seen, self._spider),
+            crawl_id=self._id or meta.new_id(time()),
         )
+        if not self._id:
+            self._met_ms = round(time() * 1000)
+        elif found.id != self._id and (begun_ms := meta.begun_ms(found.id)) < self._met_ms:
+            # A later one is this crawl, which another process began after all of it was lost.
+            begun = datetime.fromtimestamp(begun_ms / 1000, UTC)
+            raise DataLost(
+                f"Redis has another crawl of the name {self.crawl!r} now, begun on "
+                f"{begun:%Y-%m-%d %H:%M:%S} UTC: REDIS_URL, a proxy or a failover leads to another "
+                "server, or it was filled from a backup of that one. This run ends; start it "
+                "again when Redis has its own crawl."
+            )
+        self._id = found.id
         self._seen_argument = found.url_seen.argument
+
+    async def allow_visits(self) -> None:
+        """Keep programs out that do not know visits; ServerAway while some work on the crawl."""
+        tag = self.scripts.tags[0]
+        await meta.keep_older_programs_out(self._redis, self.crawl, tag, meta.VISITS_MODEL)
 
     async def register(self, about: Mapping[str, Any] | None = None) -> int:
         """Register under a new name; an instance that was declared dead must not use its old one.
@@ -305,6 +333,35 @@ class Frontier:
         args = (b"".join(data), lengths, mode, full_at, self._budgets, self._adder, *forced)
         beside = self._beside(shard) if full_at or self._has_total_budget else ()
         return Call("add", shard, (*args, *beside, self._seen_argument))
+
+    async def restore(
+        self, crawled: Sequence[tuple[Entry, bool, int | None]], *, now_ms: int = 0
+    ) -> list[bool]:
+        """Take URLs that a store has into the frontier as crawled; tell which were not known.
+
+        Each comes with whether it gave a page, and the milliseconds until its next visit, if there
+        is one. A repeated call changes nothing.
+        """
+        parts = [
+            (shard, places[start : start + RESTORE_MAX])
+            for shard, places in places_by_shard(
+                [each for each, _, _ in crawled], self.shards
+            ).items()
+            for start in range(0, len(places), RESTORE_MAX)
+        ]
+
+        def call(shard: int, part: Sequence[int]) -> Call:
+            args: list[Any] = []
+            for entry, page, wait_ms in (crawled[place] for place in part):
+                args += (encode(entry), int(page), "" if wait_ms is None else wait_ms)
+            return Call("restore", shard, (now_ms, *args, self._seen_argument))
+
+        answers = await self.scripts.run_all(call(shard, part) for shard, part in parts)
+        found = [False] * len(crawled)
+        for answer, (_, part) in zip(answers, parts, strict=True):
+            for place, char in zip(part, answer.decode(), strict=True):
+                found[place] = char == "1"
+        return found
 
     async def reject(self, letters: Sequence[bytes], reason: str) -> None:
         """Put what is no URL of the crawl into the dead-letter queue.
@@ -697,6 +754,7 @@ PARTS = {
     "add": ("seen_{seen}",),
     "forget": ("leased", "seen_{seen}"),
     "status": ("leased", "seen_{seen}"),
+    "restore": ("seen_{seen}",),
     "unseen": ("seen_{seen}",),
     "claim": ("route",),
     "lift_back": ("lifts",),

@@ -42,6 +42,21 @@ def on_disk(crawl: str) -> str:
     return f"{{{crawl}}}:on_disk"
 
 
+def stores(crawl: str) -> str:
+    """Hash: sink with the pages of the crawl -> what tells its store from one made anew."""
+    return f"{{{crawl}}}:stores"
+
+
+def deleted(crawl: str) -> str:
+    """String: there for a while after people deleted the crawl."""
+    return f"{{{crawl}}}:deleted"
+
+
+def rebuilding(crawl: str) -> str:
+    """String: there until the frontier of a crawl is made anew from its stored pages."""
+    return f"{{{crawl}}}:rebuilding"
+
+
 def totals(crawl: str) -> str:
     """Hash: counts of all processes since the crawl was created, by names of a closed list."""
     return f"{{{crawl}}}:totals"

@@ -47,10 +47,11 @@ from crawler.rendering.messages import BrowserConfig, Rendered, RenderFailed, Re
 from crawler.rendering.needs import (
     Content,
     Standing,
+    Wish,
     content_of,
     has_gained,
     may_want_rendering,
-    wants_rendering,
+    wish_of,
 )
 from crawler.rendering.parts import (
     OwnHost,
@@ -138,6 +139,11 @@ class RenderingMiddleware:
             raise ConfigurationError(advice)
         if middleware._mode != NEVER and middleware._foreign:
             middleware._warn()
+        if middleware._mode == NEVER and middleware._scroll:
+            logger.warning(
+                "-a scroll (RENDER_SCROLL) is for rendered pages, and RENDER is never: only "
+                "requests with the meta key `render` are scrolled. Give -a render=auto as well"
+            )
         crawler.signals.connect(middleware._closed, signals.spider_closed)
         return middleware
 
@@ -247,6 +253,7 @@ class RenderingMiddleware:
             visit=lambda host, within_s: scheduler.visits.at(host, within_s=within_s),
             archive=self._archive,
             urls=scheduler.urls,
+            excludes=self._excludes,
             count=self._count,
         )
         self._browsers = Browsers(
@@ -265,6 +272,10 @@ class RenderingMiddleware:
             count=self._count,
         )
 
+    def _excludes(self, url: str) -> bool:
+        # Options may change during the crawl.
+        return Scheduler.of(self._crawler).options_watcher.scope.excludes(url)
+
     def _archive(self, response: Response) -> asyncio.Future[None] | None:
         archive = Scheduler.of(self._crawler).archive
         return None if archive is None else archive(PageMaker.of(self._crawler).page_of(response))
@@ -278,21 +289,22 @@ class RenderingMiddleware:
             return response
         lease: Lease = request.meta[LEASE]
         mode = self._mode_of(request)
-        standing = Standing.NEEDS
+        known = None
         if mode == AUTO:
-            standing = await self._standing_of(lease.entry.host)
-            if not may_want_rendering(standing, lease.entry.id):
+            known = await self._hosts.trials_of(lease.entry.host)
+            if not may_want_rendering(known, lease.entry.id):
                 return response
         document = await self._unpacked(request, response)
         if document is None:
             return response
-        before = None
-        if standing is not Standing.NEEDS:
-            before = await _content(document)
-            if not wants_rendering(standing, before, lease.entry.id):
-                return response
         browsers = self._browsers
         assert browsers is not None
+        before = None
+        if known is not None and known.standing is not Standing.NEEDS:
+            before = await _content(document)
+            wish = wish_of(known, before, lease.entry.id)
+            if wish is Wish.NONE or (wish is Wish.SAMPLE and browsers.is_busy):
+                return response
         request.meta[FETCH] = Fetch(
             duration_s, response.status, retry_after_s(response.headers.get("Retry-After"))
         )

@@ -126,9 +126,9 @@ _RENDER_FAILED = Label(
 _PART_REFUSED = Label(
     "reason",
     _words(
-        "budget eventsource failed fetch font host_busy host_lost iframe image manifest media "
-        "method navigation overload ping popup redirects robots robots_unknown stylesheet tracker "
-        "url websocket xhr"
+        "budget eventsource excluded failed fetch font host_busy host_lost iframe image manifest "
+        "media method navigation overload ping popup redirects robots robots_unknown stylesheet "
+        "tracker url websocket xhr"
     ),
     ("budget", "host_busy", "robots", "tracker"),
 )

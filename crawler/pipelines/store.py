@@ -16,8 +16,9 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
 from crawler import config
-from crawler.errors import NotStored
+from crawler.errors import NotStored, ServerAway
 from crawler.frontier.on_disk import OnDisk
+from crawler.frontier.stores import KnownStores
 from crawler.items import Page
 from crawler.monitoring.process_stats import ProcessStats
 from crawler.pipelines.feeds import has_pipelines_of_others
@@ -25,7 +26,9 @@ from crawler.pipelines.runs import RunRecorder
 from crawler.scheduler import Scheduler
 from crawler.scheduling.engine import Engine
 from crawler.servers.connections import Servers
+from crawler.servers.redis.errors import RedisAway
 from crawler.storage.disk_log import crawl_folder
+from crawler.storage.losses import Losses
 from crawler.storage.sinks import named_sinks
 from crawler.storage.spool import Spool
 from crawler.storage.storage import BatchLimits, Storage
@@ -88,12 +91,29 @@ class Store:
             registry = OnDisk(await Servers.of(self._crawler).redis(), self._crawl)
             self._storage.pause = scheduler.leases.pause
         await self._storage.open(registry)
+        if self._scheduler is not None:
+            await self._check_losses(self._scheduler)
         ProcessStats.of(self._crawler).storage = self._storage
         if self._scheduler is not None:
             self._scheduler.failures.record = self.record
             if self._storage.archives:
                 self._scheduler.archive = self.archive
             self._scheduler.storage = self._storage
+
+    async def _check_losses(self, scheduler: Scheduler) -> None:
+        """Raise DataLost if the frontier and the sinks do not belong together."""
+
+        async def is_begun() -> bool:
+            return (await scheduler.frontier.sizes()).done > 0
+
+        known = KnownStores(await Servers.of(self._crawler).redis(), self._crawl)
+        sinks = {writer.name: writer.sink for writer in self._storage.writers}
+        losses = Losses(self._crawl, known, sinks)
+        try:
+            await losses.check_start(is_begun)
+        except RedisAway as error:
+            raise ServerAway(f"Redis does not answer: {error}") from error
+        scheduler.store_losses = losses.found
 
     async def close_spider(self) -> None:
         self._closing = True

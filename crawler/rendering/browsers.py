@@ -102,6 +102,11 @@ class Browsers:
         """Whether so many pages wait that no more should be fetched."""
         return self.waiting >= self.limits.waiting
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether another page would wait."""
+        return self._turns.locked()
+
     async def render(self, job: RenderJob, fetch_part: FetchPart) -> Rendered:
         """Render a page; raises RenderFailed. `fetch_part` gives its parts, or says why not."""
         self.waiting += 1

@@ -9,8 +9,10 @@ if it has 30% more text, or new links. What the trials of a host gained decides 
     mixed     pages that look empty are rendered
     plain     none is
 
-Where pages are not rendered, a few that have scripts are, to find out whether the host has changed:
-of those that look empty one in ten, of others one in fifty. Which ones depends on their URLs alone.
+Where pages are not rendered, a few that have scripts are samples, to find out whether the host has
+changed: of those that look empty one in ten, until ten trials were in vain, of others one in fifty.
+Which ones depends on their URLs alone. A sample is rendered if a browser is free: no page waits for
+it, nor does it hold up the pages of its host.
 """
 
 from __future__ import annotations
@@ -54,6 +56,8 @@ _NEEDED, _MIXED = 0.5, 0.1
 _TRIALS_IN_VAIN = 2
 # The second is a multiple of the first, see `may_want_rendering`.
 _EMPTY_SAMPLE, _OTHER_SAMPLE = 10, 50
+# Trials without any gain after which pages that look empty are sampled like others.
+_TRIALS_ENOUGH = 10
 # Links that lead to no page.
 _NO_PAGE = re.compile(r"(?:javascript|mailto|tel|data|blob):", re.IGNORECASE)
 
@@ -141,15 +145,27 @@ class Trials:
         return Standing.MIXED if share >= _MIXED else Standing.PLAIN
 
 
-def may_want_rendering(standing: Standing, fingerprint: int) -> bool:
-    """Tell whether a page has to be looked at: those of plain hosts are, if they may be a trial."""
-    return standing is not Standing.PLAIN or fingerprint % _EMPTY_SAMPLE == 0
+class Wish(Enum):
+    """How much a page is to be rendered."""
+
+    NONE = auto()
+    # If a browser is free.
+    SAMPLE = auto()
+    NEEDED = auto()
 
 
-def wants_rendering(standing: Standing, page: Content, fingerprint: int) -> bool:
+def may_want_rendering(known: Trials, fingerprint: int) -> bool:
+    """Tell whether a page has to be looked at: of plain hosts only those that may be samples."""
+    return known.standing is not Standing.PLAIN or fingerprint % _EMPTY_SAMPLE == 0
+
+
+def wish_of(known: Trials, page: Content, fingerprint: int) -> Wish:
     """Decide about a page of a host that is not known to need a browser."""
     if not page.has_scripts:
-        return False
-    if page.looks_empty and standing is not Standing.PLAIN:
-        return True
-    return fingerprint % (_EMPTY_SAMPLE if page.looks_empty else _OTHER_SAMPLE) == 0
+        return Wish.NONE
+    is_plain = known.standing is Standing.PLAIN
+    if page.looks_empty and not is_plain:
+        return Wish.NEEDED
+    is_known = is_plain and not known.gains and known.trials >= _TRIALS_ENOUGH
+    one_in = _EMPTY_SAMPLE if page.looks_empty and not is_known else _OTHER_SAMPLE
+    return Wish.SAMPLE if fingerprint % one_in == 0 else Wish.NONE

@@ -144,6 +144,8 @@ class Services:
     # Begins to store a response in sinks that archive.
     archive: Callable[[Response], asyncio.Future[None] | None]
     urls: Urls
+    # Tells whether a URL is in a domain that the crawl excludes.
+    excludes: Callable[[str], bool]
     count: Callable[[str, int], None]
 
 
@@ -303,6 +305,8 @@ class PageParts:
     def _refusal(self, url: str, canonical: str, method: str) -> str:
         if method not in _METHODS:
             return "method"
+        if self.services.excludes(canonical):
+            return "excluded"
         trackers = known_trackers() if self.limits.trackers is None else self.limits.trackers
         host = host_of(canonical).partition(":")[0]
         while host:

@@ -222,6 +222,10 @@ async def _no_messages() -> bool:
     return False
 
 
+async def _nothing() -> None:
+    pass
+
+
 @dataclass(slots=True)
 class EngineHooks:
     """Functions that the lease pool needs from its surroundings."""
@@ -238,5 +242,7 @@ class EngineHooks:
     elsewhere: Callable[[], Awaitable[list[str]]] = _nowhere
     # Do messages of a stream wait that give seeds?
     messages_wait: Callable[[], Awaitable[bool]] = _no_messages
+    # Awaited before the crawl is taken for over: it may find another reason to end.
+    before_end: Callable[[], Awaitable[None]] = _nothing
     # Add one to a stat.
     count: Callable[[str], None] = lambda _name: None

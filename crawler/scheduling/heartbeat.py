@@ -18,6 +18,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
 
 from crawler.config.values import fill, setting, value
+from crawler.errors import DataLost
 from crawler.frontier import Beat, Entry, Frontier, Lease, OwnerDead, Visit
 from crawler.frontier.frontier import raise_errors
 from crawler.frontier.outbox import KEPT_S
@@ -69,6 +70,7 @@ class Heartbeat:
         on_beat: Callable[[], Any],
         on_epoch: Callable[[], None],
         on_loss: Callable[[float], None],
+        on_other: Callable[[str], None] = lambda _text: None,
     ) -> None:
         self._frontier = frontier
         self._leases = leases
@@ -81,6 +83,8 @@ class Heartbeat:
         self._on_epoch = on_epoch
         # Called with the seconds that the server lost, if they are more than processes can repeat.
         self._on_loss = on_loss
+        # Called with the words for it when Redis has another crawl of this name.
+        self._on_other = on_other
         # By shard: its epoch, and how many beats in a row it answered.
         self._epochs: list[int] = []
         self._answers = [0] * frontier.shards
@@ -230,6 +234,15 @@ class Heartbeat:
         """Repeat adds and leases to shards with a new epoch: they may have lost them."""
         if not restarted:
             return
+        try:
+            await self._frontier.create()
+        except DataLost as error:
+            # Nothing of this crawl is repeated there.
+            self._on_other(str(error))
+            return
+        except RedisAway:
+            # On a cluster, of another master.
+            pass
         logger.warning("Redis restarted or failed over; repeating what is in flight")
         self._on_epoch()
         # The time between what survived in a shard and its last answer. If what survived is not
@@ -241,8 +254,6 @@ class Heartbeat:
         if lost_s > KEPT_S:
             self._on_loss(lost_s)
         # If Redis goes away again, the next beat repeats all of this.
-        with suppress(*RedisAway):
-            await self._frontier.create()
         for shard, beat in restarted.items():
             self._leases.outbox.repeat_adds(shard, self._held_of(shard))
             with suppress(*RedisAway):

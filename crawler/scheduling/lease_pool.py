@@ -103,7 +103,8 @@ class LeasePool:
     ) -> None:
         self.limits = limits
         self.completion = Completion(
-            *(frontier, limits, hooks.take_in, hooks.messages_wait, hooks.elsewhere)
+            *(frontier, limits, hooks.take_in, hooks.messages_wait, hooks.elsewhere),
+            before_end=hooks.before_end,
         )
         self.shards = ShardTurns(frontier.shards)
         # Held while leases change hands, so that a heartbeat does not miss those on their way.
@@ -742,6 +743,8 @@ class Completion:
         take_in: Callable[[], Awaitable[int]],
         messages_wait: Callable[[], Awaitable[bool]],
         elsewhere: Callable[[], Awaitable[list[str]]],
+        *,
+        before_end: Callable[[], Awaitable[None]],
     ) -> None:
         # "finished", "max_pages", "waiting", "redis_lost" or "data_lost", once it is over for this
         # process.
@@ -757,6 +760,7 @@ class Completion:
         self._take_in = take_in
         self._messages_wait = messages_wait
         self._elsewhere = elsewhere
+        self._before_end = before_end
         self._last: Sizes | None = None
         # Where other processes have parts of the crawl on their disks, and since when only these
         # are left, by monotonic().
@@ -816,7 +820,7 @@ class Completion:
         if not self._limits.close_when_done:
             return Verdict.GO_ON
         if round_.states == {"limit"}:
-            return self._end("max_pages")
+            return await self._end("max_pages")
         # Before the frontier is counted: a message is in one of both. After the limit, as a stream
         # may never end.
         if await self._messages_wait():
@@ -829,27 +833,28 @@ class Completion:
             if before is None or before.unfinished or before.added != sizes.added:
                 return Verdict.CHECK_AGAIN
             if places := await self._elsewhere():
-                return self._wait_for_others(places)
+                return await self._wait_for_others(places)
             self.never_began = sizes.added == 0
-            return self._end("finished")
+            return await self._end("finished")
         if "paced" in round_.states:
             return Verdict.GO_ON
         earliest_s = min(round_.waits_s, default=0.0)
         if sizes.leased == 0 and earliest_s > self._limits.max_wait_s:
             self.waits_s = earliest_s
-            return self._end("waiting")
+            return await self._end("waiting")
         return Verdict.GO_ON
 
-    def _wait_for_others(self, places: list[str]) -> Verdict:
+    async def _wait_for_others(self, places: list[str]) -> Verdict:
         """Give other processes time to bring in what they have on their disks."""
         if not self._places:
             self._places_since_s = monotonic()
         self._places = places
         if monotonic() - self._places_since_s < self._limits.max_wait_s:
             return Verdict.GO_ON
-        return self._end("waiting")
+        return await self._end("waiting")
 
-    def _end(self, reason: str) -> Verdict:
+    async def _end(self, reason: str) -> Verdict:
+        await self._before_end()
         # Redis may have been given up on, or found to have lost data, during the check.
         if self.reason is None:
             self.reason = reason

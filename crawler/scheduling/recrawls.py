@@ -258,15 +258,22 @@ class Recrawls:
         validators: Mapping[str, Any],
     ) -> None:
         tail = {name: value for name, value in entry.tail.items() if name not in _DROPPED}
-        for name in _VALIDATORS:
-            value = validators.get(name)
-            if value and len(value) <= _VALIDATOR_MAX:
-                tail[name] = value
-        tail[_VISIT] = decision.visit.packed()
-        if decision.visit.at_s:
-            tail[_AT] = decision.visit.at_s
+        tail |= recrawl_tail(decision.visit, validators)
         again = replace(entry, attempts=0, reclaims=0, tail=tail)
         self._decided[lease.key] = Again(round(decision.wait_s * 1000), again)
+
+
+def recrawl_tail(visit: Visit, validators: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the entry of a page that is visited again carries in its tail."""
+    tail = {
+        name: value
+        for name in _VALIDATORS
+        if (value := validators.get(name)) and len(value) <= _VALIDATOR_MAX
+    }
+    tail[_VISIT] = visit.packed()
+    if visit.at_s:
+        tail[_AT] = visit.at_s
+    return tail
 
 
 def visit_of(entry: Entry) -> Visit | None:

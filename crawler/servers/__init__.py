@@ -3,6 +3,7 @@
     connections  one connection to each server for all components of a crawl; Scrapy extension
     health       whether a server answers; one log line when it goes away, one when it is back
     redis/       connect, share round trips, explain errors, check a server, scrapy-redis settings
+    certificates recognize errors of TLS: a certificate that is refused; pure
     mongo        explain errors of MongoDB
     kafka        address and options of Kafka clients, explain their errors
     kafka_group  read topics as a member of a consumer group

@@ -21,6 +21,7 @@ from scrapy import signals
 from crawler import config
 from crawler import settings as ours
 from crawler.errors import ConfigurationError, CrawlerError
+from crawler.servers.certificates import refused_certificate
 from crawler.servers.embedded import EmbeddedServers
 from crawler.servers.embedded.servers import Watchdog
 from crawler.servers.health import mongo_health, postgres_health
@@ -40,6 +41,8 @@ logger = logging.getLogger(__name__)
 
 # Time limits for finding a MongoDB, and for connecting to it.
 _SELECT_MS, _CONNECT_MS = 5000, 20_000
+# pymongo is so late to say why it found none.
+_LATE_S = 1.0
 _CLOSE_S = 2.0
 # Calls that must fit into LEASE_TTL: a claim that times out and holds up a beat, that beat and the
 # next one, and a beat that is answered.
@@ -240,12 +243,22 @@ async def _connect_mongo(uri: str, timeout_s: float) -> AsyncMongoClient[dict[st
         raise ConfigurationError(
             f"MONGO_URI is {where!r}: {error}. Use mongodb://host:27017/."
         ) from error
+    except OSError as error:
+        raise ConfigurationError(
+            f"MONGO_URI is {where!r}: {error.filename or 'a file of it'} cannot be read "
+            f"({error.strerror or error})."
+        ) from error
     try:
         # A limit of its own: operations may have more time.
-        async with asyncio.timeout(min(timeout_ms, _CONNECT_MS) / 1000):
+        async with asyncio.timeout(min(timeout_ms, _CONNECT_MS) / 1000 + _LATE_S):
             await client.admin.command("ping")
     except (PyMongoError, TimeoutError) as error:
         await _close_mongo(client)
+        if (untrusted := refused_certificate(error)) is not None:
+            raise ConfigurationError(
+                f"MongoDB at {where}: {untrusted}. Name the file of the authority that signed it "
+                "in MONGO_URI, ?tls=true&tlsCAFile=FILE, and the server as its certificate does."
+            ) from error
         trouble = "refuses" if isinstance(error, OperationFailure) else "does not answer"
         why = explain(error) if isinstance(error, PyMongoError) else "it is silent"
         raise start_error(

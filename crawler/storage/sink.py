@@ -182,6 +182,25 @@ class Sink(ABC):
         calls for one end are possible, but rare.
         """
 
+    # For people: the server, and the place in it, as "MongoDB" and "the database 'crawler'".
+    store_name: ClassVar[str] = ""
+
+    @property
+    def store_place(self) -> str:
+        return ""
+
+    async def identity(self) -> str:
+        """Return what tells the store from one that was dropped or made anew.
+
+        It stays the same after a backup is restored. Empty: this cannot be told, as in sinks of
+        files, or the store is not whole.
+        """
+        return ""
+
+    async def has_pages(self, crawl: str) -> bool:
+        """Return whether there are pages of a crawl."""
+        return False
+
     async def repair(self, *, dry_run: bool) -> Repairs:
         """Mend what crashes left behind, or only find it; for `scrapy pages repair`."""
         return {}

@@ -12,7 +12,7 @@ _SHOWN_CHARS = 200
 _PASSWORD = re.compile(r"(://[^\s:/@?#]*:)(?!…@[^\s/@]*(?:[\s/]|$))([^\s/]+)@")
 # The beginning of a pattern: the name of a secret, and what is between it and its value.
 _NAMED = (
-    r"(?i)((?:\b|_)(?:token|(?:ssl)?password|passwd|passphrase|pass|secret|signature|sig|pem"
+    r"(?i)((?:\b|_|keyfile)(?:token|(?:ssl)?password|passwd|passphrase|pass|secret|signature|sig|pem"
     r"|api[_-]?key|access[_-]?key)(?:=|['\"]\s*[:=]\s*)"
 )
 _PATTERNS = (
@@ -27,6 +27,8 @@ _PATTERNS = (
     ),
     (re.compile(r"(?i)\b(bearer\s+)[\w.~+/=-]{8,}"), rf"\1{_HIDDEN}"),
     (re.compile(r"(?i)\b(x-api-key\s*:\s*)[^\s'\"]+"), rf"\1{_HIDDEN}"),
+    # authMechanismProperties=AWS_SESSION_TOKEN:…, in the URI of a MongoDB.
+    (re.compile(r"(?i)\b(aws_session_token:)[^\s'\",&]+"), rf"\1{_HIDDEN}"),
     # token=…, 'ADMIN_TOKEN': '…', as settings, JSON and queries have them; up to the end of quotes.
     (re.compile(_NAMED + r'b?")(?:\\.|[^"\\\n])+'), rf"\1{_HIDDEN}"),
     (re.compile(_NAMED + r"b?')(?:\\.|[^'\\\n])+"), rf"\1{_HIDDEN}"),

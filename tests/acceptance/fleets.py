@@ -92,6 +92,7 @@ class Fleet:
         seeds: str | None = None,
         *,
         arguments: dict[str, Any] | None = None,
+        options: tuple[str, ...] = (),
         **settings: Any,
     ) -> Process:
         number = len(self._processes)
@@ -100,6 +101,7 @@ class Fleet:
             seeds,
             web=self._web,
             arguments=arguments,
+            options=options,
             settings={
                 **self._settings,
                 **settings,

@@ -115,7 +115,7 @@ def test_an_order_holds_in_every_process_and_the_crawl_ends_though_somebody_list
     assert {"s0.test", "s2.test"} <= hosts_fetched(log)
     assert EXCLUDED not in hosts_fetched(log)
     assert sizes(redis_url).done > 31
-    assert re.search(r"audit\] INFO: 127\.0\.0\.1 POST /crawl/pause: 200", processes[1].log)
+    assert re.search(r"audit\] INFO: 127\.0\.0\.1 admin POST /crawl/pause: 200", processes[1].log)
 
 
 def test_a_crawl_goes_on_without_an_admin_api_that_cannot_start(

@@ -39,7 +39,7 @@ def clock(tmp_path: Path) -> LeapingClock:
 
 @pytest.fixture
 def server(clock: LeapingClock) -> Iterator[PrivateRedis]:
-    with PrivateRedis(clock.environment) as redis:
+    with PrivateRedis(environment=clock.environment) as redis:
         yield redis
 
 

@@ -229,9 +229,12 @@ def test_a_redis_that_lost_more_than_processes_can_repeat(scene: Scene) -> None:
         client.flushall()
     assert process.wait() == ExitCode.DATA_LOST, process.log
     assert "Redis has lost at least the last" in process.log
-    assert "run the crawl again with its seeds" in process.log
+    assert "scrapy frontier rebuild --crawl web" in process.log
     assert "Traceback" not in process.log, process.log
-    scene.ends(scene.start())
+    # Nobody begins it anew by mistake, as a service that starts its processes again.
+    again = scene.start()
+    assert again.wait() == ExitCode.DATA_LOST, again.log
+    scene.fleet.start(SEED, arguments={"scope": "any"}, options=("--fresh", "--yes")).wait()
     scene.check(repeats=10_000)
 
 

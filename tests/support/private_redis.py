@@ -14,9 +14,10 @@ _START_S = 10.0
 
 
 class PrivateRedis:
-    """A context manager; its data live in a temporary folder."""
+    """A context manager; its data live in a temporary folder. Takes more arguments."""
 
-    def __init__(self, environment: dict[str, str] | None = None) -> None:
+    def __init__(self, *arguments: str, environment: dict[str, str] | None = None) -> None:
+        self._arguments = arguments
         self._environment = environment
         # Short: a socket's path may have about 100 characters.
         self._folder = tempfile.TemporaryDirectory(prefix="redis-")
@@ -55,6 +56,7 @@ class PrivateRedis:
                     *(str(program), "--port", "0", "--unixsocket", str(self._socket)),
                     *("--dir", str(folder), "--save", "", "--appendonly", "yes"),
                     *("--appendfsync", "everysec", "--aof-load-truncated", "yes"),
+                    *self._arguments,
                 ],
                 stdout=log,
                 stderr=log,

@@ -1,6 +1,7 @@
 // Sign in, listen to the crawl, and let each part of the page show what it is about.
 
-import { call, chosen, Events, get, Problem, Refused, token } from "./api.js";
+import { allow } from "./access.js";
+import { call, chosen, Events, get, Refused, token } from "./api.js";
 import { Dead } from "./dead.js";
 import { $, h, setText, toast } from "./dom.js";
 import { count, serverTime } from "./format.js";
@@ -47,18 +48,14 @@ $("sign-in").addEventListener("submit", async (event) => {
   setText($("sign-in-error"), "");
   token.set($("token").value.trim());
   try {
-    await get("/workers");
+    start(await get("/access"));
   } catch (error) {
-    // No such crawl (404) or no Redis (503): the token is right all the same.
-    if (!(error instanceof Problem) || error.status === 0) {
-      token.forget();
-      setText($("sign-in-error"), error.message);
-      $("token").select();
-      return;
-    }
+    token.forget();
+    setText($("sign-in-error"), error.message);
+    $("token").select();
+    return;
   }
   $("token").value = "";
-  start();
   // The field that had the focus is gone.
   $("main").focus();
 });
@@ -80,7 +77,8 @@ $("sign-out").addEventListener("click", () => signOut());
 
 // --- the crawl ----------------------------------------------------------------------------------
 
-function start() {
+function start(access) {
+  allow(access);
   $("sign-in").hidden = true;
   $("app").hidden = false;
   parts ??= {
@@ -250,5 +248,9 @@ $("pause").addEventListener("click", async () => {
 });
 
 explainWords();
-if (token.get()) start();
-else signOut();
+if (token.get()) {
+  // Without an answer, the server refuses what the token does not allow.
+  get("/access").then(start, (error) => (error instanceof Refused ? signOut(error.message) : start({ role: "operate" })));
+} else {
+  signOut();
+}

@@ -100,6 +100,7 @@ export class Hosts {
             type: "button",
             class: "small",
             "data-host": host.host,
+            "data-write": true,
             "aria-label": `${stopped ? "Unblock" : "Block"} ${host.host}`,
             onclick: () => (stopped ? this.unblock(host.host) : this.block(host.host)),
           },

@@ -41,7 +41,7 @@ export function showWorkers(status, silent, failed) {
 
 function stopButton(worker, failed) {
   const name = `${worker.machine || worker.id} ${worker.pid || ""}`.trim();
-  const attributes = { type: "button", class: "small", "data-id": worker.id, "aria-label": `Stop ${name}`, disabled: stopping.has(worker.id) };
+  const attributes = { type: "button", class: "small", "data-write": true, "data-id": worker.id, "aria-label": `Stop ${name}`, disabled: stopping.has(worker.id) };
   return h("button", { ...attributes, onclick: () => stop(worker.id, name, failed) }, stopping.has(worker.id) ? "Stopping …" : "Stop");
 }
 

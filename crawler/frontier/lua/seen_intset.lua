@@ -21,23 +21,23 @@ local parts, marked = 2 ^ level, 0
 
 -- Return the key of a URL's bucket, and its member there. By string.format: Lua and redis.call take
 -- twice as long to format a number, and an add spends most of its time here.
-local function bucket_of(high, low)
+local function place_of(high, low)
   local first = high % FIRST_BUCKETS
   local bucket = first + FIRST_BUCKETS * (low % parts)
   if bucket < divided then bucket = first + FIRST_BUCKETS * (low % (2 * parts)) end
   return format(KEY, bucket), format('%d', low)
 end
 
-local function is_seen(high, low) return redis.call('SISMEMBER', bucket_of(high, low)) == 1 end
+local function is_seen(high, low) return redis.call('SISMEMBER', place_of(high, low)) == 1 end
 
 local function mark_seen(high, low)
-  local new = call('SADD', bucket_of(high, low))
+  local new = call('SADD', place_of(high, low))
   marked = marked + new
   return new == 1
 end
 
 local function forget_seen(high, low)
-  if redis.call('SREM', bucket_of(high, low)) == 0 then return false end
+  if redis.call('SREM', place_of(high, low)) == 0 then return false end
   count('seen_filled', -1)
   return true
 end

@@ -125,8 +125,7 @@ class Summary:
             "crawl",
             "closespider_timeout": f"max_time is reached; {waits}",
             REDIS_LOST: "Redis was away for longer than REDIS_GIVE_UP; what it has is kept",
-            DATA_LOST: "Redis has lost a part of the crawl, as the error above says; run it again "
-            f"with its seeds; {waits}",
+            DATA_LOST: "a part of the crawl is lost; the error above says what to do; " + waits,
             "stopped": f"stopped by the dashboard or the API; {waits}",
             "shutdown": f"stopped by Ctrl-C or a signal; {waits}",
         }

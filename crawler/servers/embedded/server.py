@@ -28,7 +28,7 @@ from redis import BusyLoadingError, Redis, RedisError, ResponseError
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from crawler.errors import ConfigurationError, CrawlerError, ServerAway
+from crawler.errors import ConfigurationError, CrawlerError, DataLost, ServerAway
 
 logger = logging.getLogger(__name__)
 
@@ -79,6 +79,10 @@ class EmbeddedServer(ABC):
     def shut_down(self) -> None:
         """Send the command that ends the server; return before or after the process has ended."""
 
+    def damage(self) -> CrawlerError | None:
+        """Return what to do if the server ended because its data are damaged."""
+        return None
+
     def ensure_running(self) -> None:
         """Start the server unless it runs; return when it answers."""
         # A server that is alive may still be about to end, after a crash or a signal.
@@ -87,7 +91,7 @@ class EmbeddedServer(ABC):
         child = self._start()
         try:
             if not self._answers_before_it_ends():
-                raise self._failure("ended during its start")
+                raise self.damage() or self._failure("ended during its start")
         except CrawlerError:
             child.terminate()
             raise
@@ -237,6 +241,13 @@ def _last_lines(log_file: Path) -> str:
 _ALLOCATOR = "glibc.malloc.tcache_count=2000:glibc.malloc.hugetlb=1"
 
 
+# What the server says before it ends because of a damaged append-only file.
+_UNREADABLE = re.compile(
+    r"(Bad file format reading|Unexpected end of file reading|Unrecoverable error reading) the "
+    r"append only file:? ?(?P<file>[\w.-]+\.(aof|rdb))?"
+)
+
+
 class RedisServer(EmbeddedServer):
     """Embedded redis-server or valkey-server."""
 
@@ -296,6 +307,19 @@ class RedisServer(EmbeddedServer):
                 raise StillLoading from error
             except RedisError:
                 return False
+
+    def damage(self) -> CrawlerError | None:
+        found = _UNREADABLE.search(_last_lines(self.log_file))
+        if found is None:
+            return None
+        file = next(self.data.rglob(found["file"] or "*.aof"), self.data)
+        return DataLost(
+            f"The embedded Redis cannot read its append-only file, as {self.log_file} says; "
+            f"nothing was changed. Keep a copy of {self.data}. `redis-check-aof --fix {file}` then "
+            "drops what follows the damage, and the crawl goes on from there. Or move that folder "
+            "away, and make the frontier anew from the stored pages: scrapy frontier rebuild "
+            "--crawl NAME"
+        )
 
     def shut_down(self) -> None:
         with self._client() as client:

@@ -24,6 +24,7 @@ from redis.exceptions import (
 )
 
 from crawler.errors import ConfigurationError, CrawlerError, ServerAway
+from crawler.servers.certificates import refused_certificate
 from crawler.servers.redis.errors import RedisAway, RedisRefuses, answered, translated
 from crawler.servers.redis.sentinel import MasterPool
 from crawler.servers.redis.settings import ADDRESS
@@ -71,9 +72,9 @@ class Cluster(RedisCluster):
 
 
 def masked(url: str) -> str:
-    """Hide the password of a URL, for messages."""
-    # Up to the last @ of the word, since a password may contain one.
-    return re.sub(r"(://[^\s:/@]*:)\S*@", r"\1***@", url)
+    """Hide the secrets of a URL, for messages."""
+    # The password up to the last @ of the word, since it may contain one.
+    return without_secrets(re.sub(r"(://[^\s:/@]*:)\S*@", r"\1***@", url))
 
 
 async def connect(
@@ -125,6 +126,17 @@ async def connect(
 def _start_error(error: Exception, where: str) -> CrawlerError:
     """Return the error of a start for a server that could not be used."""
     known = translated(error) if isinstance(error, ResponseError) else error
+    if (trouble := refused_certificate(error)) is not None:
+        return ConfigurationError(
+            f"Redis at {where}: {trouble}. Name the file of the authority that signed it in "
+            "REDIS_URL, rediss://host:6379/0?ssl_ca_certs=FILE, and the server as its certificate "
+            "does."
+        )
+    if where.startswith("rediss") and "No such file" in str(error):
+        return ConfigurationError(
+            f"Redis at {where}: a file of its TLS does not exist. Correct ssl_ca_certs, "
+            "ssl_certfile and ssl_keyfile in REDIS_URL or REDIS_PARAMS."
+        )
     if isinstance(known, RedisRefuses) or not isinstance(known, RedisAway):
         return ConfigurationError(
             f"Redis at {where} refuses ({error}). Correct REDIS_URL: user, password and number "
@@ -132,7 +144,8 @@ def _start_error(error: Exception, where: str) -> CrawlerError:
         )
     return ServerAway(
         f"Redis at {where} does not answer ({error}). "
-        "Start it, or correct REDIS_URL; without REDIS_URL an embedded server is started."
+        "Start it, or correct REDIS_URL (rediss:// if it has TLS, else redis://); without "
+        "REDIS_URL an embedded server is started."
     )
 
 

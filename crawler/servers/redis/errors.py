@@ -49,6 +49,8 @@ RedisRefuses = (AuthenticationError, AuthorizationError, NoPermissionError)
 _REFUSED = re.compile(
     r"(?:^|-|caused error: \W*)(OOM|READONLY|NOREPLICAS|MISCONF|BUSY|MASTERDOWN) "
 )
+# A command or a key inside a script for which the user has no right: Redis 7, and Redis 6.
+_FORBIDDEN = re.compile(r"ACL failure in script: (.*?)(?: script: |$)|user executing the script")
 _REFUSALS: dict[str, type[Exception]] = {"OOM": OutOfMemoryError, "READONLY": ReadOnlyError}
 
 # Error of redis-py for a connection that it closed while it was in use, as it does with all
@@ -60,7 +62,11 @@ def translated(error: ResponseError | CutOff) -> Exception:
     """Return the error of a command, a script or a pipeline as its proper class."""
     if isinstance(error, CutOff):
         return RedisConnectionError("its connection was closed")
-    found = _REFUSED.search(str(error)) if type(error) is ResponseError else None
+    if type(error) is not ResponseError:
+        return error
+    if (forbidden := _FORBIDDEN.search(str(error))) is not None:
+        return NoPermissionError(forbidden[1] or str(error))
+    found = _REFUSED.search(str(error))
     if found is None:
         return error
     # Without the line of the script, which does not help people.
@@ -70,7 +76,7 @@ def translated(error: ResponseError | CutOff) -> Exception:
 _REMEDIES: tuple[tuple[type[BaseException], str], ...] = (
     (OutOfMemoryError, "it is full, give it more maxmemory"),
     (AuthenticationError, "correct user and password, there or in REDIS_URL"),
-    (NoPermissionError, "give its user the rights for all commands"),
+    (NoPermissionError, "give its user the rights in docs/security.md"),
 )
 
 

@@ -103,6 +103,19 @@ async def prepare(database: AsyncDatabase[Document], crawl: str) -> None:
         await Migration(database, crawl).run()
 
 
+async def identity(database: AsyncDatabase[Document]) -> str:
+    """Return when the schema was made, by which a new database is known; empty if it is not whole.
+
+    A collection that was dropped comes back with the next page, and without its indexes.
+    """
+    found = await database[SCHEMA].find_one(_ID, {"created_at": True})
+    for name, index in _IDENTITY.items():
+        if index.document["name"] not in await database[name].index_information():
+            return ""
+    made = (found or {}).get("created_at")
+    return made.isoformat() if made is not None else ""
+
+
 async def check_writable(database: AsyncDatabase[Document]) -> None:
     """Raise ServerAway if the server takes no writes now."""
     hello = await database.client.admin.command("hello")

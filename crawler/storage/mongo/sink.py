@@ -59,6 +59,8 @@ Faults = dict[int, OperationFailure]
 class MongoSink(Sink):
     """Sink that keeps pages in the collections `pages_metadata` and `pages_content`."""
 
+    store_name = "MongoDB"
+
     def __init__(
         self,
         connect: Callable[[], Awaitable[AsyncMongoClient[dict[str, Any]]]],
@@ -135,6 +137,16 @@ class MongoSink(Sink):
 
     async def close(self) -> None:
         """Close nothing: the connection is shared."""
+
+    @property
+    def store_place(self) -> str:
+        return f"the database {self._database!r}"
+
+    async def identity(self) -> str:
+        return await schema.identity((await self._connect())[self._database])
+
+    async def has_pages(self, crawl: str) -> bool:
+        return await self._metadata.find_one({"crawl": crawl}, {"_id": True}) is not None
 
     async def record_run(self, run: Run) -> None:
         await self._runs.record(run)

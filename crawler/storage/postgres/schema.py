@@ -62,6 +62,20 @@ async def check(database: Database) -> None:
         )
 
 
+async def identity(connection: Connection) -> str:
+    """Return when the tables were made, by which new ones are known; empty if some are missing."""
+    names = ("catalogue_schema", "crawled_urls", "documents")
+    for name in names:
+        found = await (await connection.execute("SELECT to_regclass(%s)", [name])).fetchone()
+        if found is None or found[0] is None:
+            return ""
+    rows = await connection.execute(
+        "SELECT extract(epoch FROM min(applied_at))::text FROM catalogue_schema"
+    )
+    ((made,),) = await rows.fetchall()
+    return made or ""
+
+
 async def _read(connection: Connection) -> int:
     """Read the version; 0 without tables, ConfigurationError for a newer one."""
     found = await (await connection.execute("SELECT to_regclass('catalogue_schema')")).fetchone()

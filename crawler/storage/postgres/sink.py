@@ -53,6 +53,8 @@ DOCUMENT_DETAILS = (
 class PostgresSink(Sink):
     """Sink that keeps the records of pages in the tables `crawled_urls` and `documents`."""
 
+    store_name = "PostgreSQL"
+
     def __init__(self, url: str, *, timeout_s: float, health: ServerHealth | None = None) -> None:
         super().__init__(url)
         self._database = Database(url, timeout_s)
@@ -85,6 +87,22 @@ class PostgresSink(Sink):
 
     async def close(self) -> None:
         await self._database.close()
+
+    @property
+    def store_place(self) -> str:
+        return f"the catalogue in {self._database.where}"
+
+    async def identity(self) -> str:
+        return await self._database.run(schema.identity)
+
+    async def has_pages(self, crawl: str) -> bool:
+        async def look(connection: Connection) -> bool:
+            rows = await connection.execute(
+                "SELECT 1 FROM crawled_urls WHERE crawl = %s LIMIT 1", [crawl]
+            )
+            return await rows.fetchone() is not None
+
+        return await self._database.run(look)
 
     def prepare(self, page: Page) -> Row:
         return row_of(page)

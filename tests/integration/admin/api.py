@@ -7,10 +7,12 @@ import httpx
 
 from crawler.admin.routes import CrawlContext
 from crawler.admin.server import Application
+from crawler.admin.tokens import Token, Tokens
 from crawler.frontier import Entry, Frontier, Lease
 from crawler.urls import fingerprint
 
 TOKEN = "a-token-of-the-tests"
+TOKENS = Tokens(Token(TOKEN))
 
 
 def entry(url: str, **rest: Any) -> Entry:
@@ -49,5 +51,5 @@ async def open_api(redis: Any, name: str = "web", **about: Any) -> Api:
     """The API of a new crawl."""
     frontier = Frontier(redis, name)
     await frontier.open({"machine": "m", "pid": 7, "shards": [0], **about})
-    app = Application(CrawlContext(name, redis), token=TOKEN)
+    app = Application(CrawlContext(name, redis), tokens=TOKENS)
     return Api(redis, frontier, app, client(app))

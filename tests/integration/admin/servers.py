@@ -13,7 +13,7 @@ from crawler.admin.server import AdminServer, Application, listen
 from crawler.frontier import Frontier
 from crawler.servers.connections import Servers
 from crawler.servers.redis.connection import connect
-from tests.integration.admin.api import TOKEN
+from tests.integration.admin.api import TOKENS
 
 
 @contextmanager
@@ -32,7 +32,7 @@ def served(
         if settings is not None:
             servers = Servers.from_settings(settings)
             pages = StoredPages.from_settings(settings, servers)
-        app = Application(CrawlContext(crawl, redis, pages=pages), token=TOKEN)
+        app = Application(CrawlContext(crawl, redis, pages=pages), tokens=TOKENS)
         server = AdminServer(app, listen("127.0.0.1", 0))
         server.start()
         url.append(server.url.rstrip("/"))

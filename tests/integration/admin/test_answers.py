@@ -21,7 +21,7 @@ from crawler.robots.rules import Unreachable
 from crawler.scheduling import options
 from crawler.storage.mongo.reader import MongoReader
 from crawler.urls import fingerprint
-from tests.integration.admin.api import TOKEN, Api, client, entry
+from tests.integration.admin.api import TOKENS, Api, client, entry
 
 ROBOTS = b"""# All
 User-agent: *
@@ -153,7 +153,7 @@ async def test_orders_and_rules_for_its_host_are_named(api: Api) -> None:
     assert await refusals(api, "http://a.test/") == [("host", "excluded", "excluded")]
     gates = Gates(hosts=HostRules({"b.test": {"blocked": True}}))
     await control.set_options({"scope": "any"})
-    app = Application(CrawlContext("web", api.redis, gates=gates), token=TOKEN)
+    app = Application(CrawlContext("web", api.redis, gates=gates), tokens=TOKENS)
     async with client(app) as http:
         found = (await http.get("/urls/refusals?url=http://b.test/")).json()
     assert [one["rule"] for one in found["refusals"]] == ["HOST_RULES: b.test blocked"]
@@ -340,7 +340,7 @@ async def test_stored_pages_are_browsed_and_shown(
     async def connect() -> MongoReader:
         return MongoReader(database)
 
-    app = Application(CrawlContext("web", api.redis, pages=StoredPages(connect)), token=TOKEN)
+    app = Application(CrawlContext("web", api.redis, pages=StoredPages(connect)), tokens=TOKENS)
     async with client(app) as http:
 
         async def urls(**query: str) -> list[str]:
@@ -382,7 +382,7 @@ async def test_a_list_that_takes_too_long_says_so_and_leaves_other_answers_alone
         return reader
 
     pages = StoredPages(connect)
-    app = Application(CrawlContext("web", api.redis, pages=pages), token=TOKEN)
+    app = Application(CrawlContext("web", api.redis, pages=pages), tokens=TOKENS)
     async with client(app) as http:
         monkeypatch.setattr(queries, "_LONG_S", 0)
         answer = await http.get("/pages")

@@ -12,7 +12,7 @@ from crawler.admin.routes import CrawlContext
 from crawler.admin.server import Application
 from crawler.monitoring.ledger import Ledger
 from crawler.servers.redis.connection import connect
-from tests.integration.admin.api import TOKEN, Api, client, entry
+from tests.integration.admin.api import TOKENS, Api, client, entry
 
 
 async def test_the_status_tells_how_the_crawl_stands(api: Api) -> None:
@@ -113,7 +113,7 @@ async def test_the_scheduler_of_a_new_crawl_has_no_figures_yet(api: Api) -> None
 
 async def test_any_instance_answers_for_the_crawl(api: Api, redis_url: str) -> None:
     other = await connect(redis_url)
-    async with client(Application(CrawlContext("web", other), token=TOKEN)) as http:
+    async with client(Application(CrawlContext("web", other), tokens=TOKENS)) as http:
         assert (await http.post("/crawl/pause")).status_code == 200
     await other.aclose()
     assert (await api.json("GET", "/status"))["paused"]
@@ -122,7 +122,7 @@ async def test_any_instance_answers_for_the_crawl(api: Api, redis_url: str) -> N
 async def test_a_crawl_that_does_not_exist_is_a_problem_and_starts_to_exist(
     redis_client: Any,
 ) -> None:
-    async with client(Application(CrawlContext("later", redis_client), token=TOKEN)) as http:
+    async with client(Application(CrawlContext("later", redis_client), tokens=TOKENS)) as http:
         answer = await http.get("/status")
         assert (answer.status_code, answer.json()["detail"]) == (
             404,
@@ -148,7 +148,7 @@ async def test_a_full_redis_is_told_from_one_that_is_away(api: Api) -> None:
 
 async def test_while_redis_is_away_the_api_says_so(tmp_path: Path) -> None:
     gone: Any = Redis(unix_socket_path=str(tmp_path / "nobody"), retry=Retry(NoBackoff(), 0))
-    async with client(Application(CrawlContext("web", gone), token=TOKEN)) as http:
+    async with client(Application(CrawlContext("web", gone), tokens=TOKENS)) as http:
         for method, path in (("GET", "/status"), ("POST", "/crawl/pause"), ("GET", "/readyz")):
             answer = await http.request(method, path)
             assert answer.status_code == 503

@@ -11,7 +11,7 @@ from crawler.admin.routes import CrawlContext
 from crawler.admin.server import Application
 from crawler.robots.gate import RobotsCache
 from crawler.robots.rules import ForbiddenFile, Unreachable
-from tests.integration.admin.api import TOKEN, Api, client, entry
+from tests.integration.admin.api import TOKENS, Api, client, entry
 
 BODY = b"""User-agent: *
 Disallow: /private
@@ -60,7 +60,7 @@ async def test_other_answers_are_told_apart(
 async def test_a_forbidden_file_is_shown_as_the_crawl_takes_it(api: Api) -> None:
     await cache_in(api.redis).put("http://a.test", ForbiddenFile(), status=401)
     records = HostRecords(forbidden_is="deny")
-    app = Application(CrawlContext("web", api.redis, records=records), token=TOKEN)
+    app = Application(CrawlContext("web", api.redis, records=records), tokens=TOKENS)
     async with client(app) as http:
         [file] = (await http.get("/hosts/a.test/robots")).json()["files"]
     assert file["allows_root"] is False

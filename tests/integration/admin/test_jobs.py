@@ -14,7 +14,7 @@ from crawler.admin.server import Application
 from crawler.errors import ServerAway
 from crawler.storage.mongo.reader import MongoReader
 from crawler.storage.mongo.runs import MongoRuns
-from tests.integration.admin.api import TOKEN, Api, client
+from tests.integration.admin.api import TOKENS, Api, client
 from tests.support.runs import AT, run
 
 
@@ -32,7 +32,7 @@ async def http(api: Api, mongo_uri: str, mongo_db_name: str) -> AsyncIterator[ht
         async def connect() -> MongoReader:
             return MongoReader(database)
 
-        app = Application(CrawlContext("web", api.redis, pages=StoredPages(connect)), token=TOKEN)
+        app = Application(CrawlContext("web", api.redis, pages=StoredPages(connect)), tokens=TOKENS)
         async with client(app) as asked:
             yield asked
 
@@ -83,7 +83,7 @@ async def test_a_store_that_is_away_is_a_problem(api: Api) -> None:
     async def connect() -> MongoReader:
         raise ServerAway("nobody is there")
 
-    app = Application(CrawlContext("web", api.redis, pages=StoredPages(connect)), token=TOKEN)
+    app = Application(CrawlContext("web", api.redis, pages=StoredPages(connect)), tokens=TOKENS)
     async with client(app) as http:
         for _ in range(2):
             answer = await http.get("/jobs")

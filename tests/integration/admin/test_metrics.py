@@ -8,6 +8,7 @@ import pytest
 
 from crawler.admin.routes import CrawlContext
 from crawler.admin.server import Application, listen
+from crawler.admin.tokens import Token, Tokens
 from crawler.errors import ConfigurationError
 from crawler.frontier import Frontier
 from crawler.monitoring.ledger import Ledger
@@ -15,11 +16,12 @@ from tests.support.crawlers import project_crawler
 from tests.support.promtool import promtool
 
 TOKEN = "token-of-this-test"
+TOKENS = Tokens(Token(TOKEN))
 
 
 def client_of(crawl: CrawlContext, token: str = TOKEN) -> httpx.AsyncClient:
     return httpx.AsyncClient(
-        transport=httpx.ASGITransport(Application(crawl, token=TOKEN)),
+        transport=httpx.ASGITransport(Application(crawl, tokens=TOKENS)),
         base_url="http://localhost",
         headers={"Authorization": f"Bearer {token}"},
     )

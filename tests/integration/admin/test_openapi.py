@@ -141,7 +141,8 @@ def test_without_the_token_nothing_is_answered_and_nothing_is_written(
 
         def ask(case: Any) -> None:
             response = case.call(base_url=address, headers={"Authorization": "Bearer guess"})
-            assert response.status_code == 401
+            # Soon there are too many wrong ones.
+            assert response.status_code in (401, 429)
             assert response.headers["content-type"] == ["application/problem+json"]
 
         assert ask_all(ask, but=OPEN, wrong=False) >= 23

@@ -15,7 +15,7 @@ from crawler.admin.queries import PageSearch
 from crawler.admin.routes import CrawlContext
 from crawler.admin.server import Application
 from crawler.storage.search.index import IndexedPage, IndexWriter, SearchSettings
-from tests.integration.admin.api import TOKEN, Api, client, open_api
+from tests.integration.admin.api import TOKENS, Api, client, open_api
 from tests.support.waiting import until
 
 NOW = datetime(2026, 5, 6, 12, tzinfo=UTC)
@@ -43,7 +43,7 @@ def index(folder: Path) -> None:
 async def searches(redis_client: Any, folder: Path) -> AsyncIterator[Api]:
     opened = await open_api(redis_client)
     context = CrawlContext("web", redis_client, search=PageSearch(folder))
-    app = Application(context, token=TOKEN)
+    app = Application(context, tokens=TOKENS)
     api = Api(redis_client, opened.frontier, app, client(app))
     yield api
     await opened.http.aclose()

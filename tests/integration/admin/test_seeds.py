@@ -56,7 +56,7 @@ async def test_each_url_has_its_answer_in_its_place(
     assert all(seed["detail"] for seed in found["urls"] if seed["state"] == "rejected")
     assert (found["added"], found["known"], found["rejected"]) == (1, 1, 5)
     [line] = [record.getMessage() for record in caplog.records]
-    assert line == "127.0.0.1 POST /seed/urls: 200 (1 added, 1 known, 5 rejected)"
+    assert line == "127.0.0.1 admin POST /seed/urls: 200 (1 added, 1 known, 5 rejected)"
 
 
 async def test_seeds_of_new_domains_widen_the_scope_seeds(api: Api) -> None:

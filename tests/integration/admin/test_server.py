@@ -1,18 +1,21 @@
 """The server inside a loop of someone else: signals, ports, streams, a quick end."""
 
 import asyncio
+import re
 import signal
 import socket
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from crawler.admin import routes
+from crawler.admin import routes, tokens
 from crawler.admin.routes import CrawlContext
 from crawler.admin.server import AdminServer, Application, listen
+from crawler.admin.tokens import Role
 from crawler.errors import ConfigurationError
-from tests.integration.admin.api import TOKEN, Api, entry
+from tests.integration.admin.api import TOKEN, TOKENS, Api, client, entry
 
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
 
@@ -138,7 +141,7 @@ async def test_an_error_in_a_route_is_a_problem_and_the_next_request_works(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     crawl = CrawlContext("web", api.redis)
-    app = Application(crawl, token=TOKEN)
+    app = Application(crawl, tokens=TOKENS)
 
     async def broken(_self: CrawlContext) -> Any:
         raise RuntimeError("a secret of our insides")
@@ -155,3 +158,58 @@ async def test_an_error_in_a_route_is_a_problem_and_the_next_request_works(
         assert "Content-Security-Policy" in answer.headers
         assert (await http.get("/status")).status_code == 200
     await server.stop()
+
+
+async def test_a_token_that_is_removed_ends_its_streams_and_others_go_on(
+    api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokens, "_LOOK_S", 0.0)
+    file = tokens.token_file(None, tmp_path)
+    ops, grafana = file.add("ops", Role.OPERATE), file.add("grafana", Role.READ)
+    crawl: CrawlContext = api.app.api.state.crawl
+    server = AdminServer(
+        Application(crawl, tokens=tokens.Tokens(file=file)), listen("127.0.0.1", 0)
+    )
+    server.start()
+    by_ops, by_grafana = (
+        httpx.AsyncClient(
+            base_url=server.url, headers={"Authorization": f"Bearer {each.text}"}, timeout=60
+        )
+        for each in (ops, grafana)
+    )
+    async with by_ops, by_grafana:
+        assert (await by_grafana.get("/access")).json() == {"name": "grafana", "role": "read"}
+        assert (await by_ops.get("/access")).json() == {"name": "ops", "role": "operate"}
+        assert (await by_grafana.post("/crawl/pause")).status_code == 403
+        assert (await by_ops.post("/crawl/pause")).status_code == 200
+        async with by_grafana.stream("GET", "/events") as stream:
+            lines = stream.aiter_lines()
+            assert await anext(lines) == "retry: 2000"
+            file.remove("grafana")
+            # It ends by itself.
+            async for _ in lines:
+                pass
+        assert (await by_grafana.get("/status")).status_code == 401
+        assert (await by_ops.get("/status")).status_code == 200
+        # A token that is added is valid without a restart.
+        by_grafana.headers["Authorization"] = f"Bearer {file.add('grafana', Role.READ).text}"
+        assert (await by_grafana.get("/status")).status_code == 200
+    await server.stop()
+
+
+async def test_every_write_of_the_api_is_refused_to_a_token_that_reads(api: Api) -> None:
+    reader = tokens.Token("a-token-that-only-reads", Role.READ, "grafana")
+    app = Application(api.app.api.state.crawl, tokens=tokens.Tokens(reader))
+    async with client(app, reader.text) as http:
+        document = (await http.get("/openapi.json")).json()
+        asked = [
+            (method, re.sub(r"{\w+}", "x", path))
+            for path, methods in document["paths"].items()
+            for method in methods
+            if method != "get"
+        ]
+        assert len(asked) >= 12
+        for method, path in asked:
+            answer = await http.request(method, path)
+            assert answer.status_code == 403, (method, path)
+            assert "has the role read" in answer.json()["detail"]

@@ -12,7 +12,7 @@ from crawler.admin.routes import CrawlContext
 from crawler.admin.server import Application
 from crawler.storage.mongo.reader import MongoReader
 from crawler.urls import fingerprint
-from tests.integration.admin.api import TOKEN, Api, client, entry
+from tests.integration.admin.api import TOKENS, Api, client, entry
 
 URL = "http://a.test/page"
 
@@ -70,7 +70,7 @@ async def test_what_is_stored_of_a_url_is_shown_without_its_content(
     await database["pages_metadata"].insert_many(
         [{**page, "crawl": "other", "status": 404}, {**page, "crawl": "web"}]
     )
-    app = Application(CrawlContext("web", api.redis, pages=StoredPages(connect)), token=TOKEN)
+    app = Application(CrawlContext("web", api.redis, pages=StoredPages(connect)), tokens=TOKENS)
     async with client(app) as http:
         found = (await http.get(at(URL))).json()
         assert (found["page"]["url"], found["page"]["status"]) == (URL, 200)
@@ -88,7 +88,7 @@ async def test_without_mongodb_the_rest_is_answered(api: Api) -> None:
         asked += 1
         raise pymongo.errors.ServerSelectionTimeoutError("nobody there")
 
-    app = Application(CrawlContext("web", api.redis, pages=StoredPages(connect)), token=TOKEN)
+    app = Application(CrawlContext("web", api.redis, pages=StoredPages(connect)), tokens=TOKENS)
     async with client(app) as http:
         for _ in range(3):
             found = (await http.get(at(URL))).json()

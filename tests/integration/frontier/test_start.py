@@ -11,9 +11,9 @@ import pytest
 import redis
 from redis.asyncio import RedisCluster
 
-from crawler.errors import ConfigurationError, CrawlerError, ServerAway
+from crawler.errors import ConfigurationError, CrawlerError, DataLost, ServerAway
 from crawler.frontier import CrawlControl, Frontier, Tuning, keys, meta
-from crawler.frontier.meta import DATA_MODEL
+from crawler.frontier.meta import DATA_MODEL, KNOWN_MODEL, VISITS_MODEL
 from crawler.frontier.tuning import bloom
 from crawler.scheduling import options
 from crawler.servers.redis import checks
@@ -43,7 +43,7 @@ async def test_another_form_of_url_seen_is_refused(place: Place) -> None:
 async def test_a_crawl_of_another_data_model_is_refused(place: Place) -> None:
     await place.instance()
     await place.redis.hset(keys.crawl_meta(CRAWL), "version", 1)
-    with pytest.raises(ConfigurationError, match=f"data model 1, this program has {DATA_MODEL}"):
+    with pytest.raises(ConfigurationError, match=f"data model 1, .* knows 4 to {VISITS_MODEL}"):
         await place.instance()
     with pytest.raises(ConfigurationError, match="Finish it with the version that began it"):
         await place.control()
@@ -80,7 +80,7 @@ async def test_a_crawl_from_before_spiders_were_recorded_is_the_next_ones(place:
 async def test_a_crawl_of_a_version_before_goes_on_and_keeps_that_version_out(
     place: Place, version: int
 ) -> None:
-    await place.instance()
+    await (await place.instance()).leave()
     await place.redis.hset(keys.crawl_meta(CRAWL), "version", version)
     await CrawlControl.open(place.redis, CRAWL)
     await place.instance()
@@ -88,11 +88,42 @@ async def test_a_crawl_of_a_version_before_goes_on_and_keeps_that_version_out(
 
 
 async def test_seeds_that_people_add_keep_the_version_before_out(place: Place) -> None:
-    await place.instance()
+    older = await place.instance()
     await place.redis.hset(keys.crawl_meta(CRAWL), "version", DATA_MODEL - 1)
     control = await CrawlControl.open(place.redis, CRAWL)
+    with pytest.raises(ServerAway, match="1 processes of an earlier version work on it"):
+        await control.add(entries(2))
+    await older.leave()
     assert (await control.add(entries(2))).new == 2
     assert int(await place.redis.hget(keys.crawl_meta(CRAWL), "version")) == DATA_MODEL
+
+
+async def test_a_newer_program_waits_until_older_ones_have_ended(place: Place) -> None:
+    older = Frontier(place.redis, CRAWL, shards=place.shards)
+    await older.open({"machine": "box", "pid": 7})
+    await place.redis.hset(keys.crawl_meta(CRAWL), "version", DATA_MODEL - 1)
+    newer = Frontier(place.redis, CRAWL, shards=place.shards)
+    with pytest.raises(ServerAway, match=r"\(box pid 7\): stop them first"):
+        await newer.create()
+    assert int(await place.redis.hget(keys.crawl_meta(CRAWL), "version")) == DATA_MODEL - 1
+    await older.leave()
+    await newer.create()
+    assert int(await place.redis.hget(keys.crawl_meta(CRAWL), "version")) == DATA_MODEL
+
+
+async def test_pages_are_not_rendered_beside_programs_that_do_not_know_visits(place: Place) -> None:
+    older = Frontier(place.redis, CRAWL, shards=place.shards)
+    await older.open({"machine": "box", "pid": 7})
+    newer = Frontier(place.redis, CRAWL, shards=place.shards)
+    await newer.open({KNOWN_MODEL: VISITS_MODEL})
+    with pytest.raises(ServerAway, match=r"renders pages .*\(box pid 7\)"):
+        await newer.allow_visits()
+    await older.leave()
+    await newer.allow_visits()
+    assert int(await place.redis.hget(keys.crawl_meta(CRAWL), "version")) == VISITS_MODEL
+    # It stays, also where nothing is rendered.
+    await newer.create()
+    assert int(await place.redis.hget(keys.crawl_meta(CRAWL), "version")) == VISITS_MODEL
 
 
 async def test_a_crawl_that_is_not_there_cannot_be_steered(place: Place) -> None:
@@ -144,7 +175,22 @@ async def test_a_crawl_that_is_being_created_is_not_there_yet(place: Place) -> N
 async def test_a_creation_that_was_cut_off_is_completed(place: Place) -> None:
     await place.redis.hset(keys.crawl_meta(CRAWL), "version", DATA_MODEL)
     await place.instance()
-    assert (await place.redis.hlen(keys.crawl_meta(CRAWL))) == 5
+    assert (await place.redis.hlen(keys.crawl_meta(CRAWL))) == 6
+
+
+async def test_another_crawl_of_the_same_name_is_not_taken_for_its_own(place: Place) -> None:
+    ours = await place.instance()
+    await place.redis.flushall()
+    # The same crawl, whoever creates it again.
+    await place.instance()
+    await ours.create()
+    await place.redis.hset(keys.crawl_meta(CRAWL), "id", "1700000000000-0a1b2c3d")
+    with pytest.raises(
+        DataLost, match=r"another crawl of the name 'test' now, begun on 2023-11-14"
+    ):
+        await ours.create()
+    # A process that starts there works on it.
+    await place.instance()
 
 
 async def test_a_server_with_smaller_compact_sets_gets_smaller_buckets(redis_url: str) -> None:

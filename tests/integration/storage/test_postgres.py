@@ -25,6 +25,7 @@ from crawler.storage.postgres import schema
 from crawler.storage.postgres.sink import PostgresSink
 from crawler.storage.runs import Run
 from tests.support.postgres_server import PostgresServer, PrivatePostgres
+from tests.support.rights import postgres_grants
 from tests.support.waiting import until
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -362,8 +363,12 @@ async def test_a_user_without_the_right_to_create_writes_to_tables_that_exist(
 ) -> None:
     role = f"role_{postgres_url.rpartition('_')[2]}"
     with psycopg.connect(postgres_url) as connection:
+        database = connection.info.dbname
         connection.execute(f"CREATE ROLE {role} LOGIN")
-        connection.execute(f"GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO {role}")
+        # It has what the docs give it, and nothing that everybody has.
+        connection.execute(f"REVOKE ALL ON DATABASE {database} FROM PUBLIC")
+        connection.execute("REVOKE ALL ON SCHEMA public FROM PUBLIC")
+        connection.execute(postgres_grants(role, database))
     url = re.sub("//[^@]*@", f"//{role}@", postgres_url)
     limited, elsewhere = (
         PostgresSink(each, timeout_s=20.0) for each in (url, f"{url}?schema=elsewhere")

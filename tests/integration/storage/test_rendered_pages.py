@@ -85,6 +85,7 @@ def parts_of(crawler: Crawler, store: Store, host: str) -> PageParts:
         visit=no_visit,
         archive=lambda response: store.archive(PageMaker.of(crawler).page_of(response)),
         urls=Urls(),
+        excludes=lambda _url: False,
         count=lambda _name, _by: None,
     )
     own = OwnHost(host, lambda: True)

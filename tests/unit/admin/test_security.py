@@ -12,8 +12,10 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
 from crawler.admin.security import MAX_BODY_BYTES, SecurityMiddleware
+from crawler.admin.tokens import Role, Token, Tokens
 
 TOKEN = "a-token-of-sixteen-or-more"
+READER = "a-token-that-only-reads"
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
@@ -23,7 +25,8 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def client(**headers: str) -> httpx.AsyncClient:
-    gate = SecurityMiddleware(application, token=TOKEN, names=["crawler.example.com"])
+    tokens = Tokens(Token(TOKEN, name="ops"), Token(READER, Role.READ, "grafana"))
+    gate = SecurityMiddleware(application, tokens=tokens, names=["crawler.example.com"])
     transport = httpx.ASGITransport(app=gate)
     return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers)
 
@@ -80,6 +83,40 @@ async def test_a_token_in_the_url_does_not_count() -> None:
     assert (await ask("GET", f"/status?token={TOKEN}&access_token={TOKEN}")).status_code == 401
 
 
+async def test_a_token_that_reads_may_look_at_everything_and_change_nothing() -> None:
+    async with client(Authorization=f"Bearer {READER}") as http:
+        for method in ("GET", "HEAD"):
+            assert (await http.request(method, "/status")).status_code == 200
+        for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "post"):
+            answer = await http.request(method, "/status")
+            assert answer.status_code == 403
+            assert answer.headers["Content-Type"] == "application/problem+json"
+            assert "The token 'grafana' has the role read" in answer.json()["detail"]
+            assert "use one with the role operate" in answer.json()["detail"]
+
+
+async def test_after_ten_wrong_tokens_no_more_are_read(caplog: pytest.LogCaptureFixture) -> None:
+    async with client() as http:
+
+        async def status(token: str) -> int:
+            answer = await http.get("/status", headers={"Authorization": f"Bearer {token}"})
+            if answer.status_code == 429:
+                assert 0 < int(answer.headers["Retry-After"]) <= 6
+                assert "too many wrong tokens" in answer.json()["detail"]
+            return answer.status_code
+
+        assert await status(READER) == 200
+        assert {await status(f"guess {number}") for number in range(10)} == {401}
+        # Whether it is right or not; requests without one are no guesses.
+        assert await status("another guess") == 429
+        assert await status(TOKEN) == 429
+        assert (await http.get("/status")).status_code == 401
+        assert (await http.get("/healthz")).status_code == 200
+        # Whoever was signed in stays so.
+        assert await status(READER) == 200
+    assert caplog.messages == ["127.0.0.1 sent too many wrong tokens; no more are read"]
+
+
 async def test_tokens_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[Any] = []
 
@@ -89,7 +126,7 @@ async def test_tokens_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(hmac, "compare_digest", compare)
     assert (await ask("GET", "/status", Authorization="Bearer guess")).status_code == 401
-    assert compared == [(b"guess", TOKEN.encode())]
+    assert compared == [(b"guess", TOKEN.encode()), (b"guess", READER.encode())]
 
 
 @pytest.mark.parametrize(
@@ -164,8 +201,10 @@ async def test_each_write_is_in_the_audit_log_without_secrets(
         await ask("POST", "/crawl/pause")
     lines = [record.getMessage() for record in caplog.records]
     assert len(lines) == 3
-    assert lines[0].startswith(r"127.0.0.1 DELETE /urls?url=http://user:***@a.test/\nforged: 200")
-    assert lines[1].startswith("127.0.0.1 DELETE /urls?url=http://user:***@a.test/: 200")
+    assert lines[0].startswith(
+        r"127.0.0.1 ops DELETE /urls?url=http://user:***@a.test/\nforged: 200"
+    )
+    assert lines[1].startswith("127.0.0.1 ops DELETE /urls?url=http://user:***@a.test/: 200")
     assert lines[2].startswith("127.0.0.1 POST /crawl/pause: 401")
     assert TOKEN not in caplog.text
 
@@ -176,7 +215,7 @@ async def test_a_write_that_fails_is_in_the_audit_log_too(
     async def broken(_scope: Scope, _receive: Receive, _send: Send) -> None:
         raise RuntimeError("broken")
 
-    gate = SecurityMiddleware(broken, token=TOKEN, names=[])
+    gate = SecurityMiddleware(broken, tokens=Tokens(Token(TOKEN)), names=[])
     headers = {"Authorization": f"Bearer {TOKEN}"}
     with caplog.at_level(logging.INFO, "crawler.admin.audit"):
         async with httpx.AsyncClient(
@@ -184,4 +223,6 @@ async def test_a_write_that_fails_is_in_the_audit_log_too(
         ) as http:
             with pytest.raises(RuntimeError):
                 await http.post("/crawl/pause")
-    assert [record.getMessage() for record in caplog.records] == ["127.0.0.1 POST /crawl/pause: 0 "]
+    assert [record.getMessage() for record in caplog.records] == [
+        "127.0.0.1 admin POST /crawl/pause: 0 "
+    ]

@@ -11,7 +11,7 @@ from scrapy.settings import default_settings
 
 from crawler import settings
 from crawler.admin.server import create_api
-from crawler.commands import archive, frontier, jobs, pages, topic
+from crawler.commands import archive, frontier, jobs, pages, token, topic
 from documentation import commands, live_view
 from documentation import settings as settings_reference
 
@@ -73,7 +73,7 @@ def test_every_number_among_the_settings_has_a_unit() -> None:
 def test_every_command_and_verb_is_in_its_reference() -> None:
     found = headings(read("commands.md"))
     assert {f"scrapy {name}" for name in commands.names()} <= found
-    for command in (archive, frontier, jobs, pages, topic):
+    for command in (archive, frontier, jobs, pages, token, topic):
         verbs = command.Command.verbs
         assert verbs
         assert {f"scrapy {command.Command.name} {verb}" for verb in verbs} <= found
@@ -138,7 +138,7 @@ def test_a_page_names_only_verbs_and_settings_that_exist(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     verbs = {
         command.Command.name: {*command.Command.verbs}
-        for command in (archive, frontier, jobs, pages, topic)
+        for command in (archive, frontier, jobs, pages, token, topic)
     }
     # `scrapy jobs` alone is a list, with its options.
     named = re.findall(rf"[`|&] *scrapy ({'|'.join(verbs)}) ([a-z]+)", text)
@@ -148,7 +148,7 @@ def test_a_page_names_only_verbs_and_settings_that_exist(path: Path) -> None:
     assert given <= known
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"])
 def test_links_of_pages_beside_the_docs_lead_somewhere(name: str) -> None:
     # Those inside the docs are checked when the site is built.
     links = re.findall(

@@ -36,6 +36,7 @@ class FakeBrowsers:
         self.parts: list[Part] = []
         self.waiting = 0
         self.is_full = False
+        self.is_busy = False
         self.limits = SimpleNamespace(count=1)
 
     async def render(self, _job: RenderJob, fetch_part: Callable[[Part], Any]) -> Rendered:
@@ -69,7 +70,10 @@ class World:
         self.browsers = FakeBrowsers(answer)
         self.middleware._browsers = self.browsers  # type: ignore[assignment]
         self.middleware._services = SimpleNamespace(  # type: ignore[assignment]
-            urls=Urls(), rules=self._rules, count=crawler.stats.inc_value
+            urls=Urls(),
+            rules=self._rules,
+            excludes=lambda _url: False,
+            count=crawler.stats.inc_value,
         )
 
     async def _rules(self, _url: str) -> Any:
@@ -198,6 +202,28 @@ async def test_when_many_pages_wait_only_those_are_put_off_that_may_need_a_brows
     assert (found is request) is is_put_off
 
 
+@pytest.mark.parametrize("is_busy", [True, False])
+async def test_a_sample_of_a_plain_host_is_rendered_only_if_a_browser_is_free(
+    is_busy: bool,
+) -> None:
+    world = World(shown(html=b"<p>" + b"more " * 99), RENDER="auto")
+    noted = []
+
+    async def plain(_host: str) -> Trials:
+        return Trials(2)
+
+    async def note(host: str, *, gained: bool) -> None:
+        noted.append((host, gained))
+
+    hosts = SimpleNamespace(trials_of=plain, note=note)
+    world.middleware._hosts = hosts  # type: ignore[assignment]
+    world.browsers.is_busy = is_busy
+    lease = next(found for n in range(1000) if (found := lease_of(f"{URL}{n}")).entry.id % 10 == 0)
+    response = await world.finish(request_for(lease, render=None))
+    assert (response.body == SHELL) is is_busy
+    assert len(noted) == (not is_busy)
+
+
 async def test_a_page_whose_parts_are_missing_since_its_lease_may_be_lost_is_fetched_later() -> (
     None
 ):
@@ -269,6 +295,15 @@ async def test_the_meta_of_a_request_takes_words_too(given: object, is_rendered:
     request = request_for(render=given)
     await World().middleware.process_request(request)
     assert (FINISH in request.meta) is is_rendered
+
+
+@pytest.mark.parametrize(("mode", "lines"), [("never", 1), ("auto", 0)])
+def test_scrolling_without_rendering_is_warned_of(
+    caplog: pytest.LogCaptureFixture, mode: str, lines: int
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        RenderingMiddleware.from_crawler(World(RENDER=mode, RENDER_SCROLL=3).crawler)
+    assert len([record for record in caplog.records if "scroll" in record.getMessage()]) == lines
 
 
 async def test_the_first_failures_are_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,15 +1,18 @@
 """Which pages are rendered, by what they have and by what is known of their hosts."""
 
+from collections import Counter
+
 import pytest
 
 from crawler.rendering.needs import (
     Content,
     Standing,
     Trials,
+    Wish,
     content_of,
     has_gained,
     may_want_rendering,
-    wants_rendering,
+    wish_of,
 )
 
 WORDS = "some words that visitors of this page read " * 20
@@ -124,34 +127,44 @@ def test_the_trials_of_a_host_tell_what_it_needs(
     assert Trials(trials, gains).standing is standing
 
 
-def chosen(standing: Standing, page: Content) -> int:
+UNTRIED, MIXED, NEEDS = Trials(), Trials(10, 4), Trials(3, 3)
+PLAIN, SURELY_PLAIN, ONCE_GAINED = Trials(2), Trials(10), Trials(20, 1)
+
+
+def chosen(known: Trials, page: Content) -> dict[Wish, int]:
     """How many of a hundred pages are rendered."""
-    return sum(wants_rendering(standing, page, fingerprint) for fingerprint in range(100))
+    return Counter(wish_of(known, page, fingerprint) for fingerprint in range(100))
 
 
 def test_pages_that_look_empty_are_rendered_unless_their_host_is_plain() -> None:
     empty = content(looks_empty=True)
-    assert chosen(Standing.UNTRIED, empty) == chosen(Standing.MIXED, empty) == 100
-    assert chosen(Standing.PLAIN, empty) == 10
+    assert chosen(UNTRIED, empty) == chosen(MIXED, empty) == {Wish.NEEDED: 100}
+    assert chosen(PLAIN, empty) == {Wish.SAMPLE: 10, Wish.NONE: 90}
 
 
-def test_few_pages_that_do_not_look_empty_are_rendered_as_tests() -> None:
-    for standing in (Standing.UNTRIED, Standing.MIXED, Standing.PLAIN):
-        assert chosen(standing, content()) == 2
+def test_the_sample_shrinks_when_trials_were_in_vain() -> None:
+    empty = content(looks_empty=True)
+    assert chosen(SURELY_PLAIN, empty)[Wish.SAMPLE] == 2
+    assert chosen(ONCE_GAINED, empty)[Wish.SAMPLE] == 10
+
+
+def test_few_pages_that_do_not_look_empty_are_samples() -> None:
+    for known in (UNTRIED, MIXED, PLAIN):
+        assert chosen(known, content()) == {Wish.SAMPLE: 2, Wish.NONE: 98}
 
 
 def test_pages_that_are_not_looked_at_would_not_be_rendered() -> None:
-    looked_at = [n for n in range(100) if may_want_rendering(Standing.PLAIN, n)]
+    looked_at = [n for n in range(100) if may_want_rendering(PLAIN, n)]
     assert len(looked_at) == 10
     for empty in (True, False):
         wanted = content(looks_empty=empty)
         for number in range(100):
-            if wants_rendering(Standing.PLAIN, wanted, number):
+            if wish_of(PLAIN, wanted, number) is not Wish.NONE:
                 assert number in looked_at
-    for standing in (Standing.UNTRIED, Standing.MIXED, Standing.NEEDS):
-        assert all(may_want_rendering(standing, number) for number in range(100))
+    for known in (UNTRIED, MIXED, NEEDS):
+        assert all(may_want_rendering(known, number) for number in range(100))
 
 
 def test_pages_without_scripts_are_never_rendered() -> None:
-    for standing in Standing:
-        assert not chosen(standing, content(has_scripts=False, looks_empty=True))
+    for known in (UNTRIED, MIXED, PLAIN):
+        assert chosen(known, content(has_scripts=False, looks_empty=True)) == {Wish.NONE: 100}

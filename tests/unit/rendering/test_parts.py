@@ -70,6 +70,7 @@ class FakeWeb:
             visit=self.visit,
             archive=lambda _response: None,
             urls=Urls(),
+            excludes=lambda url: "excluded.test" in url,
             count=lambda name, by: self.stats.update({name: by}),
         )
 
@@ -209,11 +210,12 @@ async def test_rules_that_are_unknown_are_fetched_first(web: FakeWeb) -> None:
     ("given", "reason"),
     [
         (part("http://www.google-analytics.com/collect"), "tracker"),
+        (part("http://excluded.test/a.js"), "excluded"),
         (part("http://page.test/a", method="DELETE"), "method"),
         (part("ftp://page.test/a"), "url"),
         (part("http://" + "a" * 3000), "url"),
     ],
-    ids=["tracker", "method", "scheme", "long"],
+    ids=["tracker", "excluded", "method", "scheme", "long"],
 )
 async def test_a_part_is_refused(web: FakeWeb, given: Part, reason: str) -> None:
     assert await parts_of(web).answer(given) == reason

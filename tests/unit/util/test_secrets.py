@@ -24,6 +24,11 @@ from crawler.util.secrets import Mask, url_passwords, without_secrets
         ("'ADMIN_TOKEN': 'abc', 'X': 1", "'ADMIN_TOKEN': '***', 'X': 1"),
         ("/path?token=abc&page=2", "/path?token=***&page=2"),
         ("REDIS_PASSWORD=abc rest", "REDIS_PASSWORD=*** rest"),
+        (
+            "mongodb://h/?tlsCertificateKeyFilePassword=abc&tls=true",
+            "mongodb://h/?tlsCertificateKeyFilePassword=***&tls=true",
+        ),
+        ("AWS_SESSION_TOKEN:abc%3D,X:1", "AWS_SESSION_TOKEN:***,X:1"),
         ('{"api_key": "abc"}', '{"api_key": "***"}'),
         (r'{"sasl.password": "a, \"b\" c", "d": "e"}', '{"sasl.password": "***", "d": "e"}'),
         (r"{'ssl.key.pem': '-----BEGIN KEY\na b'}", "{'ssl.key.pem': '***'}"),

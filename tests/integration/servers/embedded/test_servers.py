@@ -16,7 +16,7 @@ import pymongo
 import pytest
 import redis
 
-from crawler.errors import ConfigurationError, ServerAway
+from crawler.errors import ConfigurationError, DataLost, ServerAway
 from crawler.servers.embedded import EmbeddedServers, __main__, find_mongod, find_redis_server
 from crawler.servers.embedded.server import EmbeddedServer
 from tests.support.waiting import wait_until
@@ -496,7 +496,7 @@ def test_a_program_that_cannot_run_is_not_blamed_on_the_folder(
         servers.redis_url()
 
 
-def test_damaged_data_is_reported_with_the_server_s_own_words(
+def test_a_damaged_append_only_file_is_reported_with_what_to_do(
     servers: EmbeddedServers, folder: Path
 ) -> None:
     with redis.Redis.from_url(servers.redis_url()) as client:
@@ -504,8 +504,10 @@ def test_damaged_data_is_reported_with_the_server_s_own_words(
     servers.release()
     damaged = next((folder / "redis").rglob("*.aof"))
     damaged.write_bytes(b"garbage" + damaged.read_bytes())
-    with pytest.raises(ServerAway, match="Bad file format"):
+    with pytest.raises(DataLost, match="frontier rebuild") as told:
         servers.redis_url()
+    assert f"redis-check-aof --fix {damaged}" in str(told.value)
+    assert "\n" not in str(told.value)
 
 
 def test_data_of_a_newer_redis_is_not_hidden_by_an_empty_one(

@@ -1,7 +1,13 @@
 """What a server that refuses for a while says, by scripts, commands and pipelines."""
 
 import pytest
-from redis.exceptions import ClusterError, OutOfMemoryError, ReadOnlyError, ResponseError
+from redis.exceptions import (
+    ClusterError,
+    NoPermissionError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    ResponseError,
+)
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from crawler.servers.redis.errors import RedisAway, translated
@@ -16,6 +22,14 @@ from crawler.servers.redis.errors import RedisAway, translated
         ("Command # 1 (HSET k) caused error: ('MISCONF Errors writing',)", RedisConnectionError),
         ("OOM command not allowed when used memory > 'maxmemory'", OutOfMemoryError),
         ("READONLY You can't write against a read only replica", ReadOnlyError),
+        (
+            "ACL failure in script: User c has no permissions to run the 'hset' command script: 1f",
+            NoPermissionError,
+        ),
+        (
+            "@user_script:2: The user executing the script can't run this command or subcommand",
+            NoPermissionError,
+        ),
     ],
 )
 def test_a_refusal_that_passes_is_an_absence(text: str, kind: type[Exception]) -> None:
