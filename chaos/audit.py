@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
-from signal import SIGABRT
 from typing import Final, NamedTuple
 
 from chaos.faults import Cost, Fault
@@ -318,10 +317,13 @@ def _union(times: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
 
 def _exits(evidence: Evidence) -> Iterator[Finding]:
     for each in evidence.exits:
+        if each.name in evidence.still_running:
+            # The storm ended it.
+            continue
         if each.code == 0:
             if each.told or each.reason == "finished":
                 continue
-        elif -each.code in each.told and -each.code != SIGABRT:
+        elif -each.code in each.told:
             continue
         if each.code and any(_allows(evidence, fault, each) for fault in evidence.faults):
             continue
@@ -348,7 +350,8 @@ def _records(log: str) -> Iterator[tuple[float, str]]:
 
 def _tracebacks(evidence: Evidence) -> Iterator[Finding]:
     for name, log in evidence.logs.items():
-        if not _BAD.search(log):
+        # Those that the storm ended say where they were.
+        if name in evidence.still_running or not _BAD.search(log):
             continue
         for at, text in _records(log):
             if _BAD.search(text) and not _is_own(evidence, name, at, text):

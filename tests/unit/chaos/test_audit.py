@@ -216,6 +216,12 @@ def test_codes_of_exits_need_their_cause() -> None:
     assert list(found(evidence(exits=[ended("c0-1", reason="waiting")]))) == [audit.EXITS]
 
 
+def test_a_crawler_that_the_storm_ended_has_one_finding() -> None:
+    logs = {"c1-1": log_line(50, "Fatal Python error: Aborted")}
+    exits = [ended("c0-1"), ended("c1-1", -6, told=(6,), reason="")]
+    assert found(evidence(logs=logs, exits=exits, still_running=["c1-1"])) == {audit.OPEN: ["c1-1"]}
+
+
 def test_a_traceback_may_be_the_own_one_of_a_fault() -> None:
     logs = {"c0-1": log_line(50, TRACEBACK)}
     away = fault("is away", 49, 2, "mongo")
