@@ -74,6 +74,12 @@ storm: $(DEV_INSTALLED) ## Run the long versions of the tests that break things,
 	@exec python -m pytest tests/chaos tests/integration/reading/test_hostile_files.py \
 		tests/acceptance/test_hostile_files.py --timeout 3600 $(ARGS)
 
+.PHONY: chaos
+chaos: MINUTES ?= 10
+chaos: SEED ?= 1
+chaos: $(DEV_INSTALLED) ## Crawl through MINUTES=10 of faults drawn from SEED=1, and audit the crawl
+	@exec python -m chaos --minutes $(MINUTES) --seed $(SEED) $(ARGS)
+
 .PHONY: lint
 lint: $(DEV_INSTALLED) ## Check style and format
 	ruff check .

@@ -78,6 +78,7 @@ def build_parser() -> Parser:
     serve.add_argument("--latency", type=_number(0, 60, float), default=0.0, metavar="S")
     serve.add_argument("--clock-offset", type=_number(-1e9, 1e9, float), default=0.0, metavar="S")
     serve.add_argument("--clock-scale", type=_number(0, 1e6, float), default=1.0, metavar="X")
+    serve.add_argument("--commands", action="store_true", help="obey standard input, as tests need")
     truth = commands.add_parser("truth", help="print what a correct crawl fetches and stores")
     _add_web(truth)
     _add_expectations(truth)

@@ -56,6 +56,7 @@ async def _serve(arguments: argparse.Namespace) -> int:
         log_path=arguments.log,
         clock=clock,
         latency_s=arguments.latency,
+        commands=sys.stdin if arguments.commands else None,
     )
     async with running as port:
         address = f"127.0.0.1:{port}"

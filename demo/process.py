@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -31,9 +32,12 @@ class DemoServer:
         self._command = [sys.executable, "-m", "demo", "serve", f"--port={port}"]
         self._command += [f"--hosts={options.hosts}", f"--pages={options.pages}"]
         self._command += [f"--seed={options.seed}", f"--zoo={options.zoo}", *arguments]
+        self._command.append("--commands")
         if log_path is not None:
             self._command.append(f"--log={Path(log_path).resolve()}")
         self._process: subprocess.Popen[str] | None = None
+        # Commands come from several threads.
+        self._telling = threading.Lock()
 
     @property
     def address(self) -> str:
@@ -49,7 +53,12 @@ class DemoServer:
         """Start the process and wait until it listens."""
         # A session of its own: Ctrl-C is meant for the crawler, which has fetches to end.
         self._process = subprocess.Popen(
-            self._command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True
+            self._command,
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
         )
         assert self._process.stdout is not None
         ready = self._process.stdout.readline()
@@ -57,6 +66,24 @@ class DemoServer:
             self.stop()
             raise RuntimeError("The demo server did not start; its own message says why.")
         self.port = int(json.loads(ready)["port"])
+
+    def turn(self, host: str, how: str) -> None:
+        """Let a host turn hostile (demo/control.py has the ways), or with "" answer again."""
+        self._tell("turn", host, how)
+
+    def listen(self, address: str, port: int) -> None:
+        """Let the same web be served at another address too."""
+        self._tell("listen", address, port)
+
+    def _tell(self, *command: str | int) -> None:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with self._telling:
+            print(json.dumps(command), file=self._process.stdin, flush=True)
+            error = json.loads(self._process.stdout.readline())["error"]
+        if error:
+            raise ValueError(f"The demo server does not {command[0]}: {error}")
 
     def stop(self) -> None:
         """Stop the process by SIGTERM; its access log is complete afterwards."""
@@ -69,8 +96,9 @@ class DemoServer:
             self._process.kill()
             self._process.wait()
         finally:
-            if self._process.stdout is not None:
-                self._process.stdout.close()
+            for pipe in (self._process.stdin, self._process.stdout):
+                if pipe is not None:
+                    pipe.close()
             self._process = None
 
     def __enter__(self) -> "DemoServer":

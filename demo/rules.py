@@ -12,6 +12,7 @@ from itertools import islice, pairwise
 from typing import Final, NamedTuple
 
 from demo.access_log import Entry
+from demo.control import HOSTILE_STATUS
 from demo.robots_answer import MOVED, PATH
 from demo.truth import Truth
 
@@ -67,13 +68,16 @@ def unknown(crawl: Crawl) -> Iterator[str]:
 def repeated(crawl: Crawl) -> Iterator[str]:
     """A URL was fetched again without need. `allow_repeats` of them in all are forgiven.
 
-    Each fetch of a document needs its parts again.
+    Each fetch of a document needs its parts again. What a hostile host answers is none of its
+    pages, so these are fetched again.
     """
     forgiven = crawl.allow_repeats
     for url, entries in sorted(crawl.by_url.items()):
         if url.endswith(PATH):
             continue
-        times = sum(entry.status != 304 for entry in entries) - _sent_again(entries)
+        times = sum(entry.status not in (304, HOSTILE_STATUS) for entry in entries) - _sent_again(
+            entries
+        )
         documents = crawl.truth.parts.get(url)
         if documents is None:
             due = 1 + crawl.faults + crawl.server_runs * crawl.truth.extra_fetches.get(url, 0)

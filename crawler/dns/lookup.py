@@ -17,6 +17,7 @@ from typing import NamedTuple
 import dns.asyncbackend
 import dns.asyncresolver
 import dns.exception
+import dns.flags
 import dns.name
 import dns.nameserver
 import dns.resolver
@@ -116,6 +117,8 @@ class Lookup:
         try:
             answer = await self._resolver.resolve(name, kind, search=is_word, backend=self._backend)
         except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer) as error:
+            if _is_cut(error):
+                raise DnsFailed(f"No answer from DNS for {host}: it is cut over TCP too") from error
             raise NoSuchHost(f"{host} has no address") from error
         except (dns.exception.DNSException, OSError, EOFError) as error:
             if any(map(is_shortage, _causes(error))):
@@ -123,6 +126,12 @@ class Lookup:
             raise DnsFailed(f"No answer from DNS for {host}: {error}") from error
         addresses = tuple(record.address for record in answer)
         return DnsAnswer(addresses, float(answer.chaining_result.minimum_ttl))
+
+
+def _is_cut(error: Exception) -> bool:
+    """Tell whether an answer without addresses lacks a part, in which there may be some."""
+    response = getattr(error, "kwargs", {}).get("response")
+    return response is not None and bool(response.flags & dns.flags.TC)
 
 
 def _causes(error: BaseException) -> list[BaseException]:

@@ -7,20 +7,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
-from scrapy.extensions.feedexport import FeedExporter, FileFeedStorage, StdoutFeedStorage
+from scrapy.extensions.feedexport import (
+    FeedExporter,
+    FeedSlot,
+    FileFeedStorage,
+    StdoutFeedStorage,
+)
 from w3lib.url import file_uri_to_path
 
 from crawler.errors import ConfigurationError, NotStored
 from crawler.scheduler import this_process
 from crawler.scheduling.engine import Engine
 from crawler.storage.sinks import named_sinks, shown_sinks
+from crawler.util.full_disk import REMEDY, is_full
 from crawler.util.secrets import without_secrets
 
 if TYPE_CHECKING:
@@ -84,6 +92,7 @@ class Feeds:
         if self._failed:
             raise NotStored("A feed failed.")
         assert self._crawler.spider is not None
+        sizes = [(slot, _size_bytes(slot)) for slot in self._exporter.slots]
         try:
             self._exporter.item_scraped(item, self._crawler.spider)
             for slot in self._exporter.slots:
@@ -91,6 +100,8 @@ class Feeds:
                     # A crash must not lose items in memory whose leases are settled.
                     slot.file.flush()
         except OSError as error:
+            for slot, size_bytes in sizes:
+                _cut_off(slot, size_bytes)
             self._fail(error)
             raise NotStored(f"A feed failed: {error}") from error
         return item
@@ -98,13 +109,35 @@ class Feeds:
     def _fail(self, error: OSError) -> None:
         self._failed = True
         logger.error(
-            "A feed cannot be written (%s): the crawl ends, and goes on when it is started again",
+            "A feed cannot be written (%s): the crawl ends, and goes on when it is started again%s",
             error,
+            f"; {REMEDY} before" if is_full(error) else "",
         )
         if not Engine.is_closing(self._crawler):
             self._closing = asyncio.get_running_loop().create_task(
                 self._crawler.engine.close_spider_async(reason=FEED_FAILED)
             )
+
+
+def _size_bytes(slot: FeedSlot) -> int:
+    """Return the bytes of a feed's file before an item is written to it; -1 if it is no file."""
+    if not isinstance(slot.storage, FileFeedStorage):
+        return -1
+    path = Path(slot.storage.path)
+    # It is made for the first item, and emptied then if it is to be overwritten.
+    is_begun = slot.file is not None or slot.storage.write_mode == "ab"
+    return path.stat().st_size if is_begun and path.exists() else 0
+
+
+def _cut_off(slot: FeedSlot, size_bytes: int) -> None:
+    """Take half an item out of a feed: the next run would write its first item behind it."""
+    if size_bytes < 0 or slot.file is None:
+        return
+    with suppress(OSError), Path(os.devnull).open("wb") as nowhere:
+        number = slot.file.fileno()
+        os.ftruncate(number, size_bytes)
+        # What is still in memory would be written when the file is closed.
+        os.dup2(nowhere.fileno(), number)
 
 
 def has_pipelines_of_others(settings: BaseSettings) -> bool:

@@ -209,17 +209,26 @@ class Heartbeat:
             if beat.epoch == self._epochs[shard]:
                 self._answered_ms[shard] = beat.now_ms
                 pool.outbox.seen_alive(shard, began)
-            if beat.leaps > self._leaps[shard]:
-                logger.warning(
-                    "The clock of Redis jumped %s by %.0f s; the crawl keeps its own time",
-                    *("ahead" if beat.leapt_ms > 0 else "back", abs(beat.leapt_ms) / 1000),
-                )
-            self._leaps[shard] = beat.leaps
+        self._log_leaps(beats)
         for shard in found.keys() - beats.keys():
             # Other processes could not beat either: give them time for it before a reclaim.
             self._answers[shard] = 0
             pool.missed(shard)
         return found
+
+    def _log_leaps(self, beats: Mapping[int, Beat]) -> None:
+        """Log that the clock of Redis jumped: once, however many of its shards have seen it."""
+        leapt_ms = [
+            beat.leapt_ms for shard, beat in beats.items() if beat.leaps > self._leaps[shard]
+        ]
+        for shard, beat in beats.items():
+            self._leaps[shard] = beat.leaps
+        if leapt_ms:
+            most_ms = max(leapt_ms, key=abs)
+            logger.warning(
+                "The clock of Redis jumped %s by %.0f s; the crawl keeps its own time",
+                *("ahead" if most_ms > 0 else "back", abs(most_ms) / 1000),
+            )
 
     async def _repeat(self, restarted: Mapping[int, Beat]) -> None:
         """Repeat adds and leases to shards with a new epoch: they may have lost them."""

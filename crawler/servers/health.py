@@ -93,7 +93,7 @@ class ServerHealth:
     def failed(self, caller: str, error: BaseException) -> None:
         """Note a call without an answer. Raises GaveUp when that lasts too long."""
         self._failing[caller] = None
-        self._why, remedy = self._explain(error), self._remedy(error)
+        self._why, remedy = _in_one_line(self._explain(error), error), self._remedy(error)
         if self._away_since is None:
             self._away_since = monotonic()
             self._advised = {remedy}
@@ -124,6 +124,13 @@ class ServerHealth:
             away_s = monotonic() - self._away_since
             logger.warning("%s is back after %.1f s", self.server, away_s)
             self._away_since = None
+
+
+def _in_one_line(why: str, error: BaseException) -> str:
+    """Return a reason in brackets without line breaks, and with a text if the error has none."""
+    if why != "()":
+        return " ".join(why.split()).replace(" )", ")")
+    return "(no answer in time)" if isinstance(error, TimeoutError) else f"({type(error).__name__})"
 
 
 def redis_health(give_up_s: float = 0.0) -> ServerHealth:

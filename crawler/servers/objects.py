@@ -279,6 +279,8 @@ _NO_BUCKET = frozenset({"NoSuchBucket", "ContainerNotFound"})
 _OF_OBJECT = frozenset({"EntityTooLarge", "KeyTooLongError", "RequestBodyTooLarge"})
 _STATUSES_OF_OBJECT = frozenset({413, 414, 416})
 _ARCHIVED, _DENIED = "InvalidObjectState", "AccessDenied"
+# Signatures have the time.
+_SKEWED = "RequestTimeTooSkewed"
 # Statuses and codes below 500 that pass.
 _PASSING_STATUSES = frozenset({408, 409, 429})
 _PASSING = frozenset({"RequestTimeout", "OperationAborted", "SlowDown"})
@@ -339,6 +341,11 @@ class _Failure:
             return CrawlerError(
                 f"{where} is in a storage class that cannot be read at once; restore it first "
                 f"({self.brief})."
+            )
+        if self.code == _SKEWED:
+            return SinkAway(
+                f"{where} is refused ({self.brief}): the clocks of this machine and of the server "
+                "differ; set the wrong one (NTP keeps clocks right)."
             )
         if self.status in (401, 403) or self.code == _DENIED:
             return ConfigurationError(

@@ -163,9 +163,17 @@ class Database:
         connection: Connection = await package.AsyncConnection.connect(
             **self._parameters, autocommit=True
         )
+        try:
+            await self._prepare(connection)
+        except BaseException:
+            # Not close(), which would wait for a server that may be silent.
+            connection.pgconn.finish()
+            raise
+        return connection
+
+    async def _prepare(self, connection: Connection) -> None:
         encoding = connection.info.parameter_status("server_encoding")
         if encoding not in (None, "UTF8"):
-            await connection.close()
             raise ConfigurationError(
                 f"The database at {self.where} has the encoding {encoding}, which lacks characters "
                 "of pages; make one with ENCODING 'UTF8'."
@@ -189,7 +197,6 @@ class Database:
             "SELECT set_config('synchronous_commit', 'on', false) "
             "WHERE current_setting('synchronous_commit') = 'off'"
         )
-        return connection
 
     async def close(self) -> None:
         """Close the connection, in bounded time."""

@@ -134,6 +134,7 @@ class DiskLog:
             except OSError as error:
                 # Half a record may be at its end, and would hide those after it.
                 self._end_segment()
+                self._drop_empty()
                 raise LogFull(f"{self.folder} cannot be written to ({error.strerror}).") from error
             segment.count += count
             segment.size_bytes += len(record)
@@ -159,6 +160,13 @@ class DiskLog:
         self._file = file
         sync_folder(self.folder)
         return segment, file
+
+    def _drop_empty(self) -> None:
+        """Delete the newest segment if it has no records: each attempt would leave another one."""
+        if self._segments and not self._segments[-1].count:
+            with suppress(OSError):
+                self._segments[-1].path.unlink()
+                self._segments.pop()
 
     def _check_room(self, more_bytes: int) -> None:
         if self._folder_bytes + more_bytes > self._max_bytes:
@@ -510,13 +518,21 @@ def _report_damage(segment: Segment, size_bytes: int) -> None:
 def _folder_id(folder: Path) -> str:
     """Return the identity of a folder, which its first user writes."""
     path, made = folder / "id", uuid.uuid4().hex[:12]
-    try:
-        with path.open("x", encoding="ascii") as file:
-            file.write(made)
-    except FileExistsError:
-        # Empty for a moment, or for ever if its writer died just then.
-        return path.read_text(encoding="ascii") or "unknown"
-    return made
+    while not (path.exists() and path.stat().st_size):
+        # Under another name first, so that it is never half written, not even on a full disk.
+        draft = folder / f"id.{made}"
+        try:
+            draft.write_text(made, encoding="ascii")
+            if path.exists():
+                # Of an earlier version, whose writer died or had no room.
+                draft.replace(path)
+            else:
+                os.link(draft, path)
+        except FileExistsError:
+            continue
+        finally:
+            draft.unlink(missing_ok=True)
+    return path.read_text(encoding="ascii")
 
 
 def _scan(path: Path) -> Segment:

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING
 import msgpack
 import zstandard
 
-from crawler.errors import ConfigurationError
+from crawler.errors import ConfigurationError, ServerAway
 from crawler.items import Exchange, Page, plain
 from crawler.storage.commit import GroupCommit
 from crawler.storage.disk_log import LogFull, SharedLog, append_record, scan_below
+from crawler.util.full_disk import REMEDY, is_full
 
 if TYPE_CHECKING:
     from crawler.frontier.on_disk import OnDisk
@@ -60,6 +61,10 @@ class Spool:
         try:
             await self._log.open(registry)
         except OSError as error:
+            if is_full(error):
+                raise ServerAway(
+                    f"The spool {self._log.folder} has no room ({error.strerror}); {REMEDY}."
+                ) from error
             raise ConfigurationError(
                 f"SPOOL_DIR: {self._log.folder} cannot be used ({error.strerror}); name another "
                 "folder."

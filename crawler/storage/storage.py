@@ -29,6 +29,7 @@ from crawler.servers.redis.errors import RedisAway
 from crawler.storage.commit import GroupCommit, RetryingWriter
 from crawler.storage.spool import Spool
 from crawler.util.breaker import CLOSED, OPEN
+from crawler.util.full_disk import REMEDY, is_full
 from crawler.util.secrets import Mask, url_passwords
 from crawler.util.tasks import abandon, end, within
 
@@ -191,7 +192,9 @@ class SinkWriter:
     def _explained(self, error: Exception) -> str:
         """Describe an error of the sink in brackets."""
         text = str(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
-        return f"({self._mask(text).strip() or type(error).__name__})"
+        if isinstance(error, OSError) and is_full(error):
+            text += f": {REMEDY}"
+        return f"({' '.join(self._mask(text).split()) or type(error).__name__})"
 
     async def drain(self) -> None:
         """Write everything that waits."""

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 import httpx
 
+from chaos.proxy import Proxy
 from crawler.frontier import Entry, Frontier
 from crawler.servers.redis.connection import connect
 from crawler.urls import fingerprint
@@ -22,7 +23,6 @@ from demo.process import DemoServer
 from demo.web import WebOptions
 from tests.acceptance.crawls import Crawls
 from tests.acceptance.fleets import Fleet, Process, sizes
-from tests.support.proxy import Proxy
 from tests.support.waiting import wait_until
 
 WEB = WebOptions(hosts=4, pages=5, seed=2, zoo="none")

@@ -10,6 +10,7 @@ import pymongo
 import pytest
 import redis
 
+from chaos.proxy import Proxy
 from crawler.errors import ExitCode
 from demo.process import DemoServer
 from demo.truth import truth
@@ -19,7 +20,6 @@ from tests.support.certificates import Authority
 from tests.support.cluster import free_port
 from tests.support.private_mongo import PrivateMongo
 from tests.support.private_redis import PrivateRedis
-from tests.support.proxy import Proxy
 from tests.support.rights import mongo_actions, redis_user
 
 OPTIONS = WebOptions(hosts=6, pages=3, seed=3, zoo="demo")

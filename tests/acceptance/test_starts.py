@@ -13,10 +13,10 @@ from urllib.parse import unquote, urlsplit
 import pymongo
 import pytest
 
+from chaos.proxy import Proxy
 from crawler.errors import ExitCode
 from tests.acceptance.crawls import ROOT, Crawls, Run, scrapy
 from tests.acceptance.fleets import Process
-from tests.support.proxy import Proxy
 
 SEED = "http://s0.test/"
 ENDS = re.compile(r"^scrapy crawl: .*", re.MULTILINE)

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from crawler.rendering.processes import below
+from chaos.faults.browsers import browsers_of
 from demo.judge import judge
 from demo.process import DemoServer
 from demo.truth import truth
 from demo.web import WebOptions
 from tests.acceptance.crawls import Crawls
-from tests.acceptance.fleets import Fleet, Process
+from tests.acceptance.fleets import Fleet
 from tests.support.browser import PROGRAM
 from tests.support.waiting import wait_until
 
@@ -32,18 +32,6 @@ SETTINGS: dict[str, Any] = {
     "RETRY_TIMES": 20,
     "CRAWL_MAX_WAIT": 60,
 }
-
-
-def browsers_of(processes: list[Process]) -> list[int]:
-    """Return the browsers of crawls, without the processes that they started themselves."""
-    found = []
-    for process in processes:
-        for started in below(process.pid) if process.running else ():
-            with suppress(OSError):
-                command = Path(f"/proc/{started.pid}/cmdline").read_bytes()
-                if b"--remote-debugging-pipe" in command and b"--type=" not in command:
-                    found.append(started.pid)
-    return found
 
 
 def test_browsers_that_are_killed_lose_no_page(tmp_path: Path, redis_url: str) -> None:

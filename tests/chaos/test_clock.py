@@ -12,15 +12,24 @@ import pytest
 from crawler.frontier import Beat, Claim, Frontier, Lease, Tuning
 from crawler.frontier.frontier import shard_time_ms, tags
 from crawler.servers.redis.connection import Client, connect
+from demo.access_log import read_log
+from demo.judge import judge
+from demo.process import DemoServer
+from demo.truth import truth
+from demo.web import WebOptions
+from tests.acceptance.crawls import Crawls
+from tests.acceptance.fleets import Fleet
 from tests.integration.frontier.fleet import CRAWL, entries, entry, request_id
 from tests.support.leaping_clock import LeapingClock
 from tests.support.private_redis import PrivateRedis
+from tests.support.waiting import wait_until
 
 HOUR_S = 3600
 GRACE_MS = 300
 # Longer than a test takes, and shorter than any leap.
 DELAY_MS = 60_000
 _TIMEOUT_S = 20.0
+CRAWL_DELAY_S = 0.5
 
 
 @pytest.fixture
@@ -174,3 +183,28 @@ async def test_a_crawl_that_nobody_works_on_follows_the_clock(
     second = await instance(client)
     assert await time_ms(second) >= began_ms + HOUR_S * 1000
     assert (await beat(second)).leaps == 0
+
+
+@pytest.mark.slow
+def test_a_crawl_goes_on_at_its_pace_and_notes_each_leap_once(
+    tmp_path: Path, clock: LeapingClock, server: PrivateRedis
+) -> None:
+    log, options = tmp_path / "access.log", WebOptions(hosts=8, pages=8, seed=3, zoo="none")
+    crawls, said = Crawls(tmp_path, server.url), "The clock of Redis jumped"
+    with (
+        DemoServer(options, log) as web,
+        Fleet(crawls, web, DELAY_MIN=CRAWL_DELAY_S, LEASE_TTL=3) as fleet,
+    ):
+        processes = [fleet.start("http://s0.test/", arguments={"scope": "any"})]
+        wait_until(lambda: log.exists() and len(list(read_log(log))) > 4)
+        processes.append(fleet.start())
+        processes[1].says("Spider opened")
+        for number, leap_s in enumerate((HOUR_S, 0, -HOUR_S, 0), 1):
+            clock.leap_to(leap_s)
+            wait_until(lambda n=number: all(each.log.count(said) >= n for each in processes))
+        assert [process.wait() for process in processes] == [0, 0], processes[0].log
+    verdict = judge(log, truth(options), min_delay_s=CRAWL_DELAY_S)
+    assert verdict.ok, verdict.lines()
+    for process in processes:
+        assert process.log.count(said) == 4, process.log
+        assert "Traceback" not in process.log

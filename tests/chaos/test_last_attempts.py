@@ -3,13 +3,13 @@
 import json
 from pathlib import Path
 
+from chaos.proxy import Proxy
 from demo.process import DemoServer
 from demo.web import WebOptions
 from tests.acceptance.crawls import Crawls
 from tests.acceptance.fleets import Fleet, sizes
 from tests.chaos.failing_web import FailingWeb
 from tests.support.private_redis import PrivateRedis
-from tests.support.proxy import Proxy
 
 URLS = 2000
 PAGES = 8

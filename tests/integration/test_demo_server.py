@@ -15,6 +15,7 @@ import pytest
 
 from demo.access_log import Entry, read_log
 from demo.clock import Clock
+from demo.control import HOSTILE_STATUS, Turn, hostile_answer
 from demo.process import DemoServer
 from demo.server import serve
 from demo.web import Web, WebOptions
@@ -386,3 +387,52 @@ def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("how", "outcome"),
+    [
+        ("reset", ConnectionResetError),
+        ("garbage", b"\x00\xff\xfeHTTP/9.9"),
+        ("endless", b"HTTP/1.1 200 OK"),
+        ("error", b"HTTP/1.1 500 "),
+    ],
+)
+async def test_a_host_turns_hostile_and_back(
+    tmp_path: Path, how: str, outcome: bytes | type[OSError]
+) -> None:
+    log = tmp_path / "access.log"
+
+    async def begin_of(path: str) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", web.port)
+        writer.write(f"GET {path} HTTP/1.1\r\nHost: s0.test\r\n\r\n".encode())
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                return await reader.readexactly(10)
+        finally:
+            writer.close()
+
+    with DemoServer(WebOptions(hosts=1, pages=2, zoo="none"), log) as web:
+        web.turn("s0.test", how)
+        if isinstance(outcome, bytes):
+            assert outcome.startswith(await begin_of("/"))
+        else:
+            with pytest.raises(outcome):
+                await begin_of("/")
+        web.turn("s0.test", "")
+        assert await begin_of("/") == b"HTTP/1.1 2"
+        with pytest.raises(ValueError, match="'dance' is not a valid Turn"):
+            web.turn("s0.test", "dance")
+    assert [entry.status for entry in read_log(log)] == [HOSTILE_STATUS, 200]
+
+
+async def test_rules_of_an_endless_host_are_an_error() -> None:
+    # Whatever they said would hold long after the host is itself again.
+    assert hostile_answer(Turn.ENDLESS, "/robots.txt").wire.startswith(b"HTTP/1.1 500 ")
+
+
+def test_the_same_web_is_served_at_another_address_too() -> None:
+    with DemoServer(WebOptions(hosts=1, pages=1, zoo="none")) as web:
+        web.listen("127.0.0.2", 0)
+        with pytest.raises(ValueError, match="does not listen"):
+            web.listen("127.0.0.1", web.port)

@@ -70,10 +70,17 @@ class RedisProcess:
         self._bus = bus
         self._process: subprocess.Popen[bytes] | None = None
         self.port = 0
+        # Of the next start; None: that of this process.
+        self.environment: dict[str, str] | None = None
 
     @property
     def url(self) -> str:
         return f"redis://127.0.0.1:{self.port}/0"
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
 
     @property
     def client(self) -> redis.Redis:
@@ -90,6 +97,7 @@ class RedisProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
+                env=self.environment,
             )
             if wait_until(lambda port=port: self._state(port), "redis-server answers") == "answers":
                 self.port = port

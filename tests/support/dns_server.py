@@ -13,8 +13,11 @@ from types import TracebackType
 
 from dnslib import AAAA, CNAME, QTYPE, RCODE, RR, A, DNSRecord
 
-# What it does with every question: answer, say SERVFAIL, or say nothing.
-MOODS = ("answers", "servfail", "silent")
+# What it does with every question: answer; say SERVFAIL, or that the name does not exist; say
+# nothing; cut every answer, over TCP too; send what is no answer, or send addresses of nobody.
+MOODS = ("answers", "servfail", "nxdomain", "silent", "truncated", "garbage", "wrong")
+# Nothing listens there.
+_NOBODY = "127.255.255.1"
 
 
 class DnsServer:
@@ -23,6 +26,8 @@ class DnsServer:
     def __init__(self, port: int = 0) -> None:
         self.port = port
         self.mood = "answers"
+        # Names with a mood of their own.
+        self.moods: dict[str, str] = {}
         # Seconds before each answer.
         self.delay_s = 0.0
         # Names whose answers are cut over UDP, so that the client asks again over TCP.
@@ -65,11 +70,16 @@ class DnsServer:
         name, kind = str(asked.q.qname).rstrip(".").lower(), QTYPE[asked.q.qtype]
         self.asked[name, kind] += 1
         self.asked_by_tcp += tcp
-        reply = asked.reply()
-        if self.mood == "servfail" or name in self.broken:
+        reply, mood = asked.reply(), self.moods.get(name, self.mood)
+        if mood == "garbage":
+            return question[:2] + bytes(range(255, 205, -1))
+        if mood == "nxdomain":
+            reply.header.rcode = RCODE.NXDOMAIN
+            return bytes(reply.pack())
+        if mood == "servfail" or name in self.broken:
             reply.header.rcode = RCODE.SERVFAIL
             return bytes(reply.pack())
-        if not tcp and name in self.truncated:
+        if mood == "truncated" or (not tcp and name in self.truncated):
             reply.header.tc = 1
             return bytes(reply.pack())
         if name in self._aliases:
@@ -80,6 +90,8 @@ class DnsServer:
         if records is None:
             reply.header.rcode = RCODE.NXDOMAIN
             return bytes(reply.pack())
+        if mood == "wrong":
+            records = [(_NOBODY, ttl) for _, ttl in records]
         for address, ttl in records:
             is_six = ":" in address
             if is_six == (kind == "AAAA"):

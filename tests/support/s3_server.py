@@ -48,6 +48,7 @@ class S3Server:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._ports: list[int] = []
         self.pid = 0
         self.endpoint = ""
 
@@ -57,9 +58,9 @@ class S3Server:
         return str(self._folder / "s3.sock")
 
     def start(self) -> None:
-        """Start it with an empty bucket, and wait until it takes objects."""
+        """Start it, with an empty bucket or again, and wait until it takes objects."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        ports = _free_ports(8)
+        ports = self._ports = self._ports or _free_ports(8)
         identities = [
             _identity(KEY, SECRET, "Admin Read Write List Tagging"),
             _identity(READER_KEY, READER_SECRET, "Read List"),

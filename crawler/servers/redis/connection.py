@@ -7,7 +7,7 @@ Commands are packed by hiredis, as by redis-py's synchronous client: in a fifth 
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -25,7 +25,8 @@ from redis.exceptions import (
 
 from crawler.errors import ConfigurationError, CrawlerError, ServerAway
 from crawler.servers.certificates import refused_certificate
-from crawler.servers.redis.errors import CutOff, RedisAway, RedisRefuses, translated
+from crawler.servers.redis.errors import RedisAway, RedisRefuses, answered, translated
+from crawler.servers.redis.sentinel import MasterPool
 from crawler.servers.redis.settings import ADDRESS
 from crawler.util.secrets import without_secrets
 
@@ -55,14 +56,19 @@ _URL_FORMS = (
 )
 
 
+class Single(Redis):
+    """Client of one server, or of a Sentinel's master; temporary refusals are RedisAway."""
+
+    async def execute_command(self, *args: Any, **kwargs: Any) -> Any:
+        command: Awaitable[Any] = super().execute_command(*args, **kwargs)  # type: ignore[no-untyped-call]
+        return await answered(command)
+
+
 class Cluster(RedisCluster):
     """Client of a cluster whose connections may be closed while they are in use, see CutOff."""
 
     async def execute_command(self, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return await super().execute_command(*args, **kwargs)
-        except CutOff as error:
-            raise translated(error) from error
+        return await answered(super().execute_command(*args, **kwargs))
 
 
 def masked(url: str) -> str:
@@ -185,7 +191,7 @@ def _client(url: str, options: dict[str, Any]) -> Client:
         waits = {"max_connections": _CONNECTIONS, "timeout": options["socket_timeout"]}
         pool = BlockingConnectionPool.from_url(url, **{**options, **waits})
         pool.connection_class = quick(pool.connection_class)
-        return Redis.from_pool(pool)
+        return Single.from_pool(pool)
     parts = urlsplit(url)
     service, _, database = parts.path.strip("/").partition("/")
     if not service:
@@ -196,7 +202,13 @@ def _client(url: str, options: dict[str, Any]) -> Client:
         options |= {"username": parts.username or None, "password": parts.password}
     asked = {**_SENTINEL_OPTIONS, **options.pop("sentinel_kwargs", {})}
     sentinel: Any = Sentinel(addresses, sentinel_kwargs=asked)  # type: ignore[no-untyped-call]
-    return sentinel.master_for(service, db=int(database or 0), **options)
+    return sentinel.master_for(
+        service,
+        redis_class=Single,
+        connection_pool_class=MasterPool,
+        db=int(database or 0),
+        **options,
+    )
 
 
 def _check_version(text: str, where: str) -> None:

@@ -39,6 +39,7 @@ from crawler.storage.sink import Place
 from crawler.storage.warc.index import Line, line_of, whole_lines, write_sorted
 from crawler.storage.warc.records import CODECS, EXTRA, REVISIT, Capture, RecordMaker, Records
 from crawler.util.extras import optional
+from crawler.util.full_disk import is_full
 
 if TYPE_CHECKING:
     from fastwarc.warc import WarcRecord
@@ -254,7 +255,7 @@ def check_writable(folder: Path) -> None:
         with TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if not is_full(error):
             raise
 
 

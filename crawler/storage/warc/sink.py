@@ -21,7 +21,7 @@ from shutil import disk_usage
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from crawler import config
-from crawler.errors import ConfigurationError
+from crawler.errors import ConfigurationError, ServerAway
 from crawler.items import Page
 from crawler.storage.disk_log import sync_folder
 from crawler.storage.sink import Place, Repairs, Results, Sink, SinkContext, SinkReport
@@ -36,6 +36,7 @@ from crawler.storage.warc.files import (
 from crawler.storage.warc.records import Original, RecordMaker, Records, capture_of
 from crawler.storage.warc.upload import Uploads
 from crawler.util.format import plural, size
+from crawler.util.full_disk import REMEDY, is_full
 from crawler.util.tasks import end
 
 if TYPE_CHECKING:
@@ -131,6 +132,10 @@ class WarcSink(Sink):
             await asyncio.to_thread(sync_folder, self.folder.absolute().parent)
             await self._repair()
         except OSError as error:
+            if is_full(error):
+                raise ServerAway(
+                    f"SINKS: warc:{self.folder} has no room ({error.strerror}); {REMEDY}."
+                ) from error
             raise ConfigurationError(
                 f"SINKS: warc:{self.folder} cannot be used ({error.strerror}); name another folder."
             ) from error

@@ -81,7 +81,7 @@ async def test_a_name_without_addresses_is_none(server: DnsServer) -> None:
         await lookup_at(server).ask("a.test")
 
 
-@pytest.mark.parametrize("mood", ["servfail", "silent"])
+@pytest.mark.parametrize("mood", ["servfail", "silent", "truncated", "garbage"])
 async def test_no_answer_is_not_the_same_as_no_such_name(server: DnsServer, mood: str) -> None:
     server.mood = mood
     with pytest.raises(DnsFailed, match=r"No answer from DNS for a\.test"):

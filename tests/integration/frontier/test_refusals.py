@@ -15,7 +15,9 @@ from crawler.dns.lookup import Lookup
 from crawler.dns.resolver import DnsCache
 from crawler.errors import ConfigurationError, CrawlerError, ServerAway
 from crawler.frontier import CrawlControl, Frontier, Tuning
+from crawler.frontier.on_disk import OnDisk
 from crawler.frontier.start_urls import StartUrls
+from crawler.frontier.sweep import Sweeper
 from crawler.monitoring.ledger import Ledger
 from crawler.politeness.host_delays import OVERLOAD, HostHealth
 from crawler.robots.gate import RobotsCache
@@ -205,6 +207,9 @@ async def test_records_beside_the_frontier_wait_for_a_disk(
             control.set_options({"max_depth": None}),
             control.add_seed_domains(["a.test"]),
             StartUrls(frontier._redis, "web:start_urls").drop([b"http://a.test/"]),
+            StartUrls(frontier._redis, "web:start_urls").alone().__aenter__(),
+            OnDisk(client, CRAWL).register("spool:a", "machine"),
+            Sweeper(client, frontier).sweep_all(),
             Ledger(client, CRAWL).add({"pages": 1}, now_s=time.time()),
             robots.locked("http://h.test").__aenter__(),
             robots.put("http://h.test", b"User-agent: *\nDisallow: /private"),

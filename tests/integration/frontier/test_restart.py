@@ -28,7 +28,7 @@ from tests.integration.frontier.fleet import (
     urls,
 )
 from tests.support.cluster import RedisProcess, SentinelProcess
-from tests.support.waiting import wait_until
+from tests.support.waiting import until, wait_until
 
 GRACE = 10_000
 
@@ -302,4 +302,33 @@ async def test_sentinels_may_have_a_password_of_their_own(sentinel: RedisProcess
         await connect(url)
     client = await connect(url, {"sentinel_kwargs": {"password": "theirs"}})
     assert await client.ping()
+    await close_all(client)
+
+
+async def test_no_command_goes_to_an_old_master_that_hung(
+    redis_process: RedisProcess, replica: RedisProcess, sentinel: RedisProcess
+) -> None:
+    client = await connect(f"redis+sentinel://127.0.0.1:{sentinel.port}/crawl/0")
+
+    async def write(name: str) -> None:
+        await asyncio.gather(*(client.set(f"{name}:{number}", "1") for number in range(5)))
+
+    async def goes_to(server: RedisProcess) -> bool:
+        return bool((await client.info("server"))["tcp_port"] == server.port)
+
+    await write("before")
+    with redis_process.client as old:
+        # Sentinel makes it no replica, which would close its connections ten seconds later.
+        old.execute_command("ACL SETUSER default -slaveof -replicaof")
+    redis_process.freeze()
+    # These connections are in use while the master changes, and outlive that.
+    waiting = asyncio.create_task(write("meanwhile"))
+    with replica.client as new, redis_process.client as old:
+        await until(lambda: new.role()[0] == b"master", "the replica takes over")
+        redis_process.thaw()
+        await waiting
+        await until(lambda: goes_to(replica), "commands go to the new master", deadline_s=30)
+        for _ in range(20):
+            await write("after")
+        assert old.keys("after:*") == []
     await close_all(client)

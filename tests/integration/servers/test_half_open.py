@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from chaos.proxy import Proxy
 from crawler.discovery.pushed import PushedReader
 from crawler.errors import ServerAway
 from crawler.frontier import Added, Entry, Frontier, Tuning
@@ -26,7 +27,6 @@ from crawler.servers.redis.connection import connect
 from crawler.storage.mongo.spill import MongoSpill
 from tests.integration.frontier.fleet import CRAWL, beat, entries, entry
 from tests.support.crawlers import project_crawler
-from tests.support.proxy import Proxy
 from tests.support.waiting import until
 
 SOON_S = 60.0

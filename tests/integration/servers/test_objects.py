@@ -12,11 +12,11 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
+from chaos.proxy import Proxy
 from crawler.errors import ConfigurationError, CrawlerError, NotFound, SinkAway
 from crawler.servers import objects
 from crawler.servers.objects import ObjectStore
 from tests.support.http_server import serving
-from tests.support.proxy import Proxy
 from tests.support.s3_front import Front, front_of
 from tests.support.s3_server import (
     KEY,
@@ -224,6 +224,7 @@ async def test_moto_takes_checksums_and_the_storage_class_and_has_no_other_bucke
         ((400, "InvalidStorageClass"), ConfigurationError, "storage class"),
         ((401, "Unauthorized"), ConfigurationError, "check the credentials in the environment"),
         ((403, "AccessDenied"), ConfigurationError, "check the credentials in the environment"),
+        ((403, "RequestTimeTooSkewed"), SinkAway, "the clocks of this machine and of the server"),
         ((404, "NoSuchBucket"), ConfigurationError, "There is no bucket for s3://.*; create it"),
         ((301, "PermanentRedirect"), ConfigurationError, "is in another region; set AWS_REGION"),
         ((413, ""), CrawlerError, "is refused .413 Payload Too Large"),

@@ -8,11 +8,11 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from chaos.proxy import Proxy
 from crawler.errors import ConfigurationError, ServerAway
 from crawler.servers.connections import Servers
 from tests.support.certificates import Authority
 from tests.support.crawlers import project_crawler
-from tests.support.proxy import Proxy
 
 
 def servers(**settings: str) -> Servers:

@@ -456,6 +456,25 @@ async def test_a_database_without_utf_8_is_refused(postgres_url: str) -> None:
         await PostgresSink(f"{base}/{name}", timeout_s=5.0).open()
 
 
+async def test_a_connection_that_cannot_be_prepared_is_closed(postgres_url: str) -> None:
+    # Longer than PostgreSQL has room for.
+    database = Database(postgres_url, timeout_s=1e7)
+    with pytest.raises(psycopg.errors.InvalidParameterValue) as failed:
+        await database.run(lambda connection: connection.execute("SELECT 1"))
+    with psycopg.connect(postgres_url, autocommit=True) as watcher:
+
+        def others() -> int:
+            rows = watcher.execute(
+                "SELECT FROM pg_stat_activity WHERE datname = current_database() "
+                "AND pid <> pg_backend_pid()"
+            )
+            return rows.rowcount
+
+        # Now, and not when the error is forgotten, which refers to it.
+        await until(lambda: others() == 0, "it is closed", deadline_s=5)
+    assert failed.value.sqlstate == "22023"
+
+
 async def test_times_are_in_utc_wherever_the_server_is(postgres_url: str) -> None:
     with psycopg.connect(postgres_url) as connection:
         name = connection.info.dbname

@@ -19,6 +19,7 @@ from crawler.servers.redis.connection import Client
 from crawler.storage.sink import RejectedMessage, Results, Sink
 from crawler.storage.spool import Spool
 from crawler.storage.storage import STORE_STATE, BatchLimits, Storage
+from tests.support.full_disk import files_of_at_most
 from tests.support.sinks import MemorySink, page
 from tests.unit.storage.warc.pages import exchange
 
@@ -665,6 +666,13 @@ async def test_a_folder_that_cannot_be_used_is_named(stores: Stores, tmp_path: P
     await asyncio.to_thread(file.write_text, "")
     with pytest.raises(ConfigurationError, match=r"SPOOL_DIR: .*file/web cannot be used"):
         await stores.open(file / "web", sink=MemorySink())
+
+
+async def test_a_start_without_room_for_the_spool_is_to_be_tried_again(
+    stores: Stores, tmp_path: Path
+) -> None:
+    with files_of_at_most(0), pytest.raises(ServerAway, match=r"spool.* no room .*free some space"):
+        await stores.open(tmp_path / "spool", sink=MemorySink())
 
 
 def test_a_page_has_the_fields_that_the_spool_packs() -> None:

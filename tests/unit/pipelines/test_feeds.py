@@ -18,6 +18,7 @@ from crawler.items import Page
 from crawler.pipelines.feeds import Feeds
 from crawler.scheduler import keep_files
 from tests.support.crawlers import project_crawler
+from tests.support.full_disk import files_of_at_most
 
 FEED_EXPORTER = "scrapy.extensions.feedexport.FeedExporter"
 
@@ -102,6 +103,29 @@ async def test_a_feed_that_fails_on_the_way_ends_the_crawl_and_loses_no_page() -
     await feeds._closing
     assert crawler.engine.closed == ["feed_failed"]  # type: ignore[union-attr]
     close(crawler)
+
+
+@pytest.mark.parametrize("before", [0, 1])
+async def test_half_a_page_does_not_spoil_what_the_next_run_writes(
+    tmp_path: Path, before: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "pages.jsonl"
+    path.write_text('{"url": "of an earlier run"}\n')
+    crawler = crawler_with_feed(path)
+    feeds = opened(crawler)
+    for number in range(before):
+        await feeds.process_item(page(number))
+    with files_of_at_most(path.stat().st_size + 10), pytest.raises(NotStored):
+        await feeds.process_item(page(7))
+    assert "goes on when it is started again; free some space before" in caplog.text
+    # There is room again before the process has ended.
+    close(crawler)
+    later = crawler_with_feed(path)
+    await opened(later).process_item(page(8))
+    close(later)
+    found = [json.loads(line)["url"] for line in path.read_text().splitlines()]
+    earlier = [page(number).url for number in range(before)]
+    assert found == ["of an earlier run", *earlier, page(8).url]
 
 
 @pytest.mark.parametrize("uri", ["s3://bucket/pages.jsonl", "%(name)s-%(time)s.jsonl"])

@@ -47,6 +47,19 @@ def test_a_crawl_waits_for_ever_unless_it_is_told_not_to(clock: list[float]) -> 
     assert not away(strict)
 
 
+def test_a_reason_is_in_one_line_and_never_empty(caplog: pytest.LogCaptureFixture) -> None:
+    found = mongo_health()
+    for error in (TimeoutError(), OSError(), OSError("closed\n\tby the server\n")):
+        found.failed(SPILLED_URLS, error)
+        found.worked(SPILLED_URLS)
+    reasons = [record.getMessage().partition(";")[0] for record in caplog.records[::2]]
+    assert reasons == [
+        "MongoDB is away (no answer in time)",
+        "MongoDB is away (OSError)",
+        "MongoDB is away (closed by the server)",
+    ]
+
+
 @pytest.mark.parametrize("give_up_s", [0.0, 3600.0])
 def test_a_process_that_closes_does_not_wait_long(clock: list[float], give_up_s: float) -> None:
     found = redis_health(give_up_s)

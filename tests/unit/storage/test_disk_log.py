@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from crawler.storage.disk_log import DiskLog, LogFull, records
+from tests.support.full_disk import files_of_at_most
 
 
 @pytest.fixture
@@ -220,3 +221,28 @@ def test_a_folder_has_one_identity(log_in: LogIn, tmp_path: Path) -> None:
     first, second = log_in(tmp_path / "a"), log_in(tmp_path / "a")
     assert first.id == second.id
     assert log_in(tmp_path / "b").id != first.id
+
+
+def test_a_full_disk_gives_no_folder_a_false_identity(log_in: LogIn, tmp_path: Path) -> None:
+    with files_of_at_most(0), pytest.raises(OSError, match="File too large"):
+        log_in(tmp_path)
+    # As earlier versions left it.
+    (tmp_path / "id").touch()
+    first, second = log_in(tmp_path), log_in(tmp_path)
+    assert first.id == second.id
+    assert len(first.id) == len(log_in(tmp_path / "b").id)
+    assert {path.name for path in tmp_path.glob("id*")} == {"id"}
+
+
+def test_attempts_to_write_to_a_full_disk_leave_no_files(log_in: LogIn, tmp_path: Path) -> None:
+    log = log_in(tmp_path)
+    log.append(b"before", 1)
+    before = log.oldest()
+    assert before is not None
+    with files_of_at_most(before.size_bytes + 10):
+        for _ in range(20):
+            with pytest.raises(LogFull, match="File too large"):
+                log.append(b"x" * 1000, 1)
+    assert list(tmp_path.glob("*.log")) == [before.path]
+    log.append(b"after", 1)
+    assert drained(log) == [b"before", b"after"]

@@ -1,27 +1,34 @@
 """The sink of WARC files: what it remembers, where pages are, and when files are complete."""
 
 import asyncio
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from crawler.errors import ServerAway
 from crawler.items import NOT_MODIFIED, Page
 from crawler.storage.warc.records import Records
 from crawler.storage.warc.sink import WarcSettings, WarcSink
 from tests.support.archives import audit, record_at
+from tests.support.full_disk import files_of_at_most
 from tests.unit.storage.warc.pages import exchange, page
 
 URL = "http://a.test/"
 
 
-@pytest.fixture
-async def sink(tmp_path: Path) -> WarcSink:
-    """A sink that is open; each test closes it."""
+def sink_in(folder: Path) -> WarcSink:
     settings = WarcSettings(
         codec="gzip", level=2, max_bytes=3000, max_age_s=3600.0, metadata=False, operator=""
     )
-    sink = WarcSink(str(tmp_path / "archive"), crawl="web", settings=settings, info={"a": "b"})
+    return WarcSink(str(folder), crawl="web", settings=settings, info={"a": "b"})
+
+
+@pytest.fixture
+async def sink(tmp_path: Path) -> WarcSink:
+    """A sink that is open; each test closes it."""
+    sink = sink_in(tmp_path / "archive")
     await sink.open()
     return sink
 
@@ -62,3 +69,22 @@ async def test_only_good_visits_date_those_that_find_no_change(
     await sink.close()
     header = record_at(sink.folder, dict(place)).rec_headers.get_header
     assert (header("WARC-Refers-To-Date") is not None) is is_dated
+
+
+async def test_a_start_without_room_for_repairs_is_to_be_tried_again(
+    sink: WarcSink, tmp_path: Path
+) -> None:
+    await write(sink, page())
+    # As a process leaves it that is killed.
+    left = tmp_path / "left"
+    await asyncio.to_thread(shutil.copytree, sink.folder, left)
+    await sink.close()
+    with (
+        files_of_at_most(0),
+        pytest.raises(ServerAway, match=r"left has no room .*free"),
+    ):
+        await sink_in(left).open()
+    again = sink_in(left)
+    await again.open()
+    await again.close()
+    assert (await asyncio.to_thread(audit, left)).unindexed == 0
