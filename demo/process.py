@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import Any, Final
 
 from demo.web import WebOptions
 
@@ -28,6 +28,8 @@ class DemoServer:
     ) -> None:
         self.options = options
         self.port = port
+        # What the server said when it listened.
+        self.ready: dict[str, Any] = {}
         self._command = [sys.executable, "-m", "demo", "serve", f"--port={port}"]
         self._command += [f"--hosts={options.hosts}", f"--pages={options.pages}"]
         self._command += [f"--seed={options.seed}", f"--zoo={options.zoo}", *arguments]
@@ -43,7 +45,7 @@ class DemoServer:
     @property
     def overrides(self) -> dict[str, str]:
         """The DNS_OVERRIDES that lead a crawler here."""
-        return {".test": self.address}
+        return self.ready.get("overrides") or {".test": self.address}
 
     def start(self) -> None:
         """Start the process and wait until it listens."""
@@ -56,7 +58,8 @@ class DemoServer:
         if not ready:
             self.stop()
             raise RuntimeError("The demo server did not start; its own message says why.")
-        self.port = int(json.loads(ready)["port"])
+        self.ready = json.loads(ready)
+        self.port = int(self.ready["port"])
 
     def stop(self) -> None:
         """Stop the process by SIGTERM; its access log is complete afterwards."""
