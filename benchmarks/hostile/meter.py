@@ -16,6 +16,7 @@ import threading
 import time
 import traceback
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Self
 
 from scrapy import signals
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 METER_FILE = "BENCH_METER_FILE"
 _STEP_S, _LATE_S, _LOOK_S = 0.005, 0.05, 0.01
 _FRAMES = 6
+# What threads do that wait for work.
+_WAITING = frozenset({"wait", "_worker", "poll", "select", "get"})
 
 
 class Meter:
@@ -87,6 +90,18 @@ class Meter:
         """Note where the loop's thread is, while the loop is held."""
         while not self._is_over.wait(_LOOK_S):
             if time.monotonic() - self._beat_s > _LATE_S and not self._seen:
-                frame = sys._current_frames().get(self._loop_thread)  # noqa: SLF001 - no other way
-                stack = traceback.extract_stack(frame)[-_FRAMES:]
-                self._seen = [f"{each.filename}:{each.lineno} {each.name}" for each in stack]
+                self._seen = [
+                    line
+                    for number, frame in sys._current_frames().items()  # noqa: SLF001 - no other way
+                    if number != threading.get_ident()
+                    for line in _stack_of(frame, is_loop=number == self._loop_thread)
+                ]
+
+
+def _stack_of(frame: FrameType, *, is_loop: bool) -> list[str]:
+    """Describe where a thread is, the innermost call first; empty if it waits for work."""
+    stack = traceback.extract_stack(frame)[-_FRAMES:]
+    if stack[-1].name in _WAITING:
+        return []
+    lines = [f"  {each.filename}:{each.lineno} {each.name}" for each in reversed(stack)]
+    return ["the event loop:" if is_loop else "a thread:", *lines]

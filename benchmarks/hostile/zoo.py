@@ -61,7 +61,9 @@ def crawl_each(wanted: Sequence[Behaviour], *, tries: int = _TRIES) -> Iterator[
             row = bench.crawl(each)
             for _ in range(tries - 1):
                 if not row.wrong and not row.is_good:
-                    row = min(row, bench.crawl(each), key=lambda one: (bool(one.wrong), one.hold_ms))
+                    row = min(
+                        row, bench.crawl(each), key=lambda one: (bool(one.wrong), one.hold_ms)
+                    )
             yield row
 
 

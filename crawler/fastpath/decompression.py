@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 # Decompressed in about half a millisecond; the switch to a thread and back takes a quarter of that.
 _INLINE_BYTES = 500_000
 # Also what Scrapy's functions raise.
-_NOT_PACKED = (*NotPacked, OSError, struct.error)
+_NOT_PACKED: tuple[type[Exception], ...] = (*NotPacked, OSError, struct.error)
 # Encodings of a body: each one may take as long as the first.
 _ENCODINGS_MAX = 5
 # Header values that need no parsing.
@@ -104,9 +104,10 @@ class Decompression(HttpCompressionMiddleware):
         except _NOT_PACKED as error:
             # Too little of the body may have arrived to decompress anything.
             if not isinstance(error, EOFError) or DATALOSS not in response.flags:
+                said = b", ".join(names).decode("latin-1")
                 raise BadEncoding(
-                    f"The body of {response.url} is said to be {b', '.join(names).decode('latin-1')}"
-                    f" and cannot be unpacked: {error}"
+                    f"The body of {response.url} is said to be {said} and cannot be unpacked: "
+                    f"{error}"
                 ) from error
             unpacked, left = b"", []
         return self._response(request, response, unpacked, left)
@@ -114,7 +115,7 @@ class Decompression(HttpCompressionMiddleware):
     @staticmethod
     def _decode(body: bytes, encoding: bytes, max_size: int) -> bytes:
         if encoding in IN_PARTS:
-            with suppress(NotPacked):
+            with suppress(*NotPacked):
                 unpacked = unpack_parts(encoding, body, max_size)
                 _check_max_size(len(unpacked), max_size)
                 return unpacked

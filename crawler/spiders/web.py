@@ -540,9 +540,7 @@ class WebSpider(Spider):
         # The parser releases the GIL.
         return await to_thread(self._read, page, nofollow=nofollow)
 
-    async def _read_large(
-        self, pool: DocumentPool, page: Page, *, nofollow: bool
-    ) -> Document:
+    async def _read_large(self, pool: DocumentPool, page: Page, *, nofollow: bool) -> Document:
         """Read a page in a process of its own: a hostile one takes all time and memory it gets."""
         # When too many bytes wait, fetching pauses.
         aside = nullcontext() if pool.is_full else Engine.set_aside(self.crawler, len(page.body))

@@ -27,7 +27,9 @@ class Authority:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _name_of("The zoo")
         now = datetime.now(UTC)
-        self._own = self._signed("The zoo", self._key, (now - 9 * _DAY, now + 9 * _DAY), is_authority=True)
+        self._own = self._signed(
+            "The zoo", self._key, (now - 9 * _DAY, now + 9 * _DAY), is_authority=True
+        )
         self.file.write_bytes(_pem(self._own))
 
     def context(self, kind: Certificate, host: str) -> ssl.SSLContext:
@@ -75,7 +77,9 @@ class Authority:
             .not_valid_before(times[0])
             .not_valid_after(times[1])
             .add_extension(usage, critical=True)
-            .add_extension(x509.SubjectAlternativeName([x509.DNSName(name.replace(" ", "-"))]), critical=False)
+            .add_extension(
+                x509.SubjectAlternativeName([x509.DNSName(name.replace(" ", "-"))]), critical=False
+            )
             .sign(signer or self._key, hashes.SHA256())
         )
 

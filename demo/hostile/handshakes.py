@@ -1,4 +1,4 @@
-"""TLS of every kind of wrong. The crawl verifies certificates, and trusts the zoo's own authority."""
+"""TLS of every kind of wrong. The crawl verifies certificates, by the zoo's own authority."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from demo.hostile.behaviour import CUT, STORED, WAITS, Answer, Behaviour, Certif
 from demo.hostile.talk import Talk, harmless, head
 
 _NOISE: Final = Random(4).randbytes(4_096)
+# The handshake fails already for robots.txt.
+_UNREACHABLE: Final = "robots/unreachable"
 _ALERT, _HANDSHAKE, _DATA = 21, 22, 23
 
 
@@ -81,11 +83,12 @@ async def _garbage_for_answer(talk: Talk) -> None:
 
 
 def _raw(name: str, does: str, answer: Answer) -> Behaviour:
-    return Behaviour(name, does, WAITS, answer, is_raw=True)
+    return Behaviour(name, does, WAITS, answer, is_raw=True, counted=_UNREACHABLE)
 
 
 def _with(name: str, does: str, certificate: Certificate, outcome: str = WAITS) -> Behaviour:
-    return Behaviour(name, does, outcome, _harmless, certificate=certificate)
+    counted = _UNREACHABLE if outcome == WAITS else ""
+    return Behaviour(name, does, outcome, _harmless, certificate=certificate, counted=counted)
 
 
 HANDSHAKES: Final = (

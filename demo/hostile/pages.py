@@ -1,4 +1,4 @@
-"""Pages that parsers choke on. Each is a function from a number of bytes to a body of about that."""
+"""Pages that parsers choke on, each made of a part that is repeated or of noise."""
 
 from __future__ import annotations
 
@@ -18,7 +18,13 @@ _HTML: Final = "text/html; charset=utf-8"
 
 
 def _page(
-    name: str, does: str, make: Make, *, kind: str = _HTML, outcome: str = STORED, share: float = 0.95
+    name: str,
+    does: str,
+    make: Make,
+    *,
+    kind: str = _HTML,
+    outcome: str = STORED,
+    share: float = 0.95,
 ) -> Behaviour:
     """Return a host whose page has this share of the bytes that a response may have."""
 
@@ -81,9 +87,10 @@ def _colliding_names(number: int) -> tuple[str, ...]:
 
 
 def _colliding(size: int) -> bytes:
-    names = _colliding_names(min(size // 12, 40_000))
-    body = "".join(f"<p {name}>" for name in names).encode()
-    return body + f"<p {names[-1]}>".encode() * ((size - len(body)) // 9)
+    # Few tags, so that nothing else is suspicious, and few attributes for each.
+    names = _colliding_names(size // 7)
+    tags = (" ".join(names[at : at + 100]) for at in range(0, len(names), 100))
+    return b"".join(b"<p %b>" % tag.encode() for tag in tags)
 
 
 def _escaped(size: int) -> bytes:
@@ -113,10 +120,13 @@ PAGES: Final = (
     _page("utf-16-garbage", "sends noise as UTF-16", lambda size: b"\xff\xfe" + _noise(size)),
     _page("utf-16-halves", "sends halves of characters in UTF-16", _surrogates),
     _page("utf-8-garbage", "sends noise as UTF-8", _noise),
+    _page("gb18030-garbage", "sends noise as GB 18030", _noise, kind="text/html; charset=gb18030"),
     _page(
-        "gb18030-garbage", "sends noise as GB 18030", _noise, kind="text/html; charset=gb18030"
+        "iso-2022-garbage",
+        "sends noise as ISO-2022-JP",
+        _noise,
+        kind="text/html; charset=iso-2022-jp",
     ),
-    _page("iso-2022-garbage", "sends noise as ISO-2022-JP", _noise, kind="text/html; charset=iso-2022-jp"),
     _page("no-charset", "sends noise and does not say what it is", _noise, kind="text/html"),
     _page(
         "codec-as-charset",
@@ -126,7 +136,11 @@ PAGES: Final = (
     ),
     _page("zero-bytes", "sends only zero bytes", bytes),
     _page("nested-links", "opens a link in a link in a link", _of(b"<a href=/x>x")),
-    _page("100,000-links".replace(",", ""), "has 100,000 links", _numbered('<a href="/%d">x</a>\n', most=100_000)),
+    _page(
+        "100,000-links".replace(",", ""),
+        "has 100,000 links",
+        _numbered('<a href="/%d">x</a>\n', most=100_000),
+    ),
     _page(
         "links-to-many-hosts",
         "has a link to another host, again and again",
@@ -150,19 +164,37 @@ PAGES: Final = (
         _of(b'<a href="/' + b"a/../" * 6_000 + b'x">x</a>'),
     ),
     _page("link-of-megabytes", "has a link as long as the page", _escaped),
-    _page("link-of-blanks", "has a link of line breaks and blanks", _of(b" \n", b'<a href="', b'x">x</a>')),
-    _page("srcset-of-commas", "lists sources without addresses", _of(b", ", b'<img srcset="', b'">')),
-    _page("refresh-of-blanks", "refreshes after a megabyte of blanks", _of(b" ", b'<meta http-equiv=refresh content="0', b'">')),
-    _page("many-refreshes", "refreshes to itself, again and again", _of(b'<meta http-equiv=refresh content="0;url=/">')),
-    _page("many-metas", "has nothing but meta elements", _numbered('<meta name="n%d" content="c">')),
-    _page("many-authors", "has nothing but links to authors", _of(b'<a rel=author href=/x></a>')),
+    _page(
+        "link-of-blanks",
+        "has a link of line breaks and blanks",
+        _of(b" \n", b'<a href="', b'x">x</a>'),
+    ),
+    _page(
+        "srcset-of-commas", "lists sources without addresses", _of(b", ", b'<img srcset="', b'">')
+    ),
+    _page(
+        "refresh-of-blanks",
+        "refreshes after a megabyte of blanks",
+        _of(b" ", b'<meta http-equiv=refresh content="0', b'">'),
+    ),
+    _page(
+        "many-refreshes",
+        "refreshes to itself, again and again",
+        _of(b'<meta http-equiv=refresh content="0;url=/">'),
+    ),
+    _page(
+        "many-metas", "has nothing but meta elements", _numbered('<meta name="n%d" content="c">')
+    ),
+    _page("many-authors", "has nothing but links to authors", _of(b"<a rel=author href=/x></a>")),
     _page(
         "endless-json-ld",
         "opens authors in JSON-LD and does not close them",
         _of(b'"author":[{"author":{', b'<script type="application/ld+json">'),
     ),
     _page("deep-elements", "opens elements and never closes one", _of(b"<div>")),
-    _page("deep-fonts", "opens fonts, which are repeated in what follows", _numbered("<p><b x=%d>")),
+    _page(
+        "deep-fonts", "opens fonts, which are repeated in what follows", _numbered("<p><b x=%d>")
+    ),
     _page("deep-tables", "opens tables in tables", _of(b"<table><tr><td>")),
     _page("deep-lists", "opens lists in lists", _of(b"<ul><li>")),
     _page("deep-headings", "opens headings in headings", _of(b"<h1><h2>x")),
@@ -191,12 +223,40 @@ PAGES: Final = (
     _page("title-of-megabytes", "has a title as long as the page", _of(b"x ", b"<title>")),
     _page("language-of-megabytes", "has a language as long as the page", _of(b"x", b"<html lang=")),
     _page("many-bases", "moves its base again and again", _numbered("<base href=/%d/>")),
-    _page("many-canonicals", "names another canonical page again and again", _numbered("<link rel=canonical href=/%d>")),
-    _page("billion-laughs", "is a feed of entities in entities", lambda _: _FEED, kind="application/rss+xml"),
-    _page("outside-entity", "is a feed with a file of the reader in it", lambda _: _OUTSIDE, kind="application/rss+xml"),
-    _page("deep-xml", "is a feed of elements in elements", _of(b"<item>", b"<rss version='2.0'>"), kind="application/rss+xml"),
-    _page("deep-json", "is JSON of a million lists in lists", _json_levels, kind="application/json"),
-    _page("markdown-of-brackets", "is Markdown of open brackets", _of(b"[![("), kind="text/markdown"),
+    _page(
+        "many-canonicals",
+        "names another canonical page again and again",
+        _numbered("<link rel=canonical href=/%d>"),
+    ),
+    _page(
+        "billion-laughs",
+        "is a feed of entities in entities",
+        lambda _: _FEED,
+        kind="application/rss+xml",
+    ),
+    _page(
+        "outside-entity",
+        "is a feed with a file of the reader in it",
+        lambda _: _OUTSIDE,
+        kind="application/rss+xml",
+    ),
+    _page(
+        "deep-xml",
+        "is a feed of elements in elements",
+        _of(b"<item>", b"<rss version='2.0'>"),
+        kind="application/rss+xml",
+    ),
+    _page(
+        "deep-json", "is JSON of a million lists in lists", _json_levels, kind="application/json"
+    ),
+    _page(
+        "markdown-of-brackets", "is Markdown of open brackets", _of(b"[![("), kind="text/markdown"
+    ),
     _page("text-of-lines", "is plain text of empty lines", _of(b"\n"), kind="text/plain"),
-    _page("type-of-kilobytes", "has a type of 60 KB", lambda _: page("long type"), kind="text/html;" + " " * 60_000),
+    _page(
+        "type-of-kilobytes",
+        "has a type of 60 KB",
+        lambda _: page("long type"),
+        kind="text/html;" + " " * 60_000,
+    ),
 )

@@ -84,9 +84,14 @@ _COOKIES: Final = b"".join(b"Set-Cookie: c%d=%060d\r\n" % (at, at) for at in ran
 STREAMS: Final = (
     Behaviour("refused", "listens on no port", WAITS, _closes, is_closed=True),
     Behaviour("silence", "never answers", "timeout", _silent),
-    Behaviour("slow-loris-head", "sends a header in bytes, for ever", "timeout", _drips(_START, b"x")),
     Behaviour(
-        "slow-loris-headers", "sends a short header now and then", "timeout", _drips(_START, b"A: b\r\n")
+        "slow-loris-head", "sends a header in bytes, for ever", "timeout", _drips(_START, b"x")
+    ),
+    Behaviour(
+        "slow-loris-headers",
+        "sends a short header now and then",
+        "timeout",
+        _drips(_START, b"A: b\r\n"),
     ),
     Behaviour("slow-loris-body", "sends a page byte by byte", "timeout", _drips(head(), b"x")),
     Behaviour(
@@ -98,10 +103,18 @@ STREAMS: Final = (
     Behaviour("closes-at-once", "closes instead of an answer", "connection", _closes),
     Behaviour("resets-at-once", "resets instead of an answer", "connection", _resets),
     Behaviour(
-        "resets-in-head", "resets after each byte of a head", "connection", _resets_in_head, hosts=64
+        "resets-in-head",
+        "resets after each byte of a head",
+        "connection",
+        _resets_in_head,
+        hosts=64,
     ),
     Behaviour(
-        "resets-in-body", "resets after each byte of a body", f"{CUT}reset", _resets_in_body, hosts=12
+        "resets-in-body",
+        "resets after each byte of a body",
+        f"{CUT}reset",
+        _resets_in_body,
+        hosts=12,
     ),
     Behaviour("half-a-head", "closes inside of its head", "connection", _sends(_SMALL[:30])),
     Behaviour("answers-twice", "sends a second page after the first", STORED, _answers_twice),
@@ -121,7 +134,10 @@ STREAMS: Final = (
         _sends_endlessly(b"HTTP/1.1 200 ", b"x" * 1000),
     ),
     Behaviour(
-        "endless-header", "sends a header without end", "malformed", _sends_endlessly(_START + b"A: ", b"x" * 1000)
+        "endless-header",
+        "sends a header without end",
+        "malformed",
+        _sends_endlessly(_START + b"A: ", b"x" * 1000),
     ),
     Behaviour(
         "endless-header-name",
@@ -130,7 +146,10 @@ STREAMS: Final = (
         _sends_endlessly(_START, b"x" * 1000),
     ),
     Behaviour(
-        "endless-headers", "sends headers without end", "malformed", _sends_endlessly(_START, b"A: b\r\n")
+        "endless-headers",
+        "sends headers without end",
+        "malformed",
+        _sends_endlessly(_START, b"A: b\r\n"),
     ),
     Behaviour(
         "endless-folding",
@@ -156,17 +175,28 @@ STREAMS: Final = (
         "malformed",
         _with_lines(b"".join(b"X-%d: y\r\n" % at for at in range(5_000))),
     ),
-    Behaviour("long-header", "sends a header of 100 KB", "malformed", _with_lines(b"X: " + b"y" * 100_000 + b"\r\n")),
+    Behaviour(
+        "long-header",
+        "sends a header of 100 KB",
+        "malformed",
+        _with_lines(b"X: " + b"y" * 100_000 + b"\r\n"),
+    ),
     Behaviour("cookie-flood", "sets 3,000 cookies", STORED, _with_lines(_COOKIES)),
-    Behaviour("zero-byte-header", "has a zero byte in a header", "malformed", _with_lines(b"X: a\0b\r\n")),
+    Behaviour(
+        "zero-byte-header", "has a zero byte in a header", "malformed", _with_lines(b"X: a\0b\r\n")
+    ),
     Behaviour(
         "odd-header-names",
         "has headers with control characters and without names",
         STORED,
         _with_lines(b": x\r\nna me: x\r\n\x01\x02: x\r\n\xff\xfe: x\r\nno colon\r\n"),
     ),
-    Behaviour("status-0", "answers with the status 000", "malformed", _sends(b"HTTP/1.1 000 X\r\n\r\n")),
-    Behaviour("status-999", "answers with the status 999", "status_999", _sends(head(999, length=0))),
+    Behaviour(
+        "status-0", "answers with the status 000", "connection", _sends(b"HTTP/1.1 000 X\r\n\r\n")
+    ),
+    Behaviour(
+        "status-999", "answers with the status 999", "status_999", _sends(head(999, length=0))
+    ),
     Behaviour(
         "switches-protocols",
         "answers 101 and speaks something else, for ever",

@@ -35,6 +35,8 @@ class Talk:
 
     async def send(self, data: bytes) -> None:
         """Send, and wait while the client does not read; raises ConnectionError if it left."""
+        if self._writer.is_closing():
+            raise ConnectionResetError("the client left")
         self._writer.write(data)
         await self._writer.drain()
         # Without a pause an endless answer would let nobody else answer.
