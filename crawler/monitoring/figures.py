@@ -249,14 +249,7 @@ FIGURES = (
     ),
     Figure("documents/postponed", "Documents not fetched yet, because too many waited to be read"),
     Figure("documents/workers_started", "Worker processes that were started"),
-    Figure("large_pages/read", "Large pages that worker processes read"),
     Figure("large_pages/unread", "Large pages whose text could not be read, by reason", _UNREAD),
-    Figure(
-        *("large_pages/read_ms", "Time that worker processes spent reading large pages"),
-        metric="crawler_large_pages_read_seconds",
-        scale=1000,
-    ),
-    Figure("large_pages/workers_started", "Worker processes for large pages that were started"),
     # --- rendering --------------------------------------------------------------------------------
     Figure("render/pages", "Pages that browsers rendered"),
     Figure("render/gained", "Rendered pages that show more than their HTML, with RENDER=auto"),

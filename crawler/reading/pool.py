@@ -98,6 +98,25 @@ def _count_nothing(_stat: str, _by: int) -> None:
     """Count for callers that want no figures."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Stats:
+    """Names of a pool's figures; that of `unread` is followed by a reason."""
+
+    read: str
+    read_ms: str
+    unread: str
+    workers_started: str
+
+
+_OF_DOCUMENTS = _Stats(
+    *("documents/read", "documents/read_ms", "documents/unread", "documents/workers_started")
+)
+_OF_PAGES = _Stats(
+    *("large_pages/read", "large_pages/read_ms", "large_pages/unread"),
+    "large_pages/workers_started",
+)
+
+
 class DocumentPool:
     """Pool of the workers of one process of a crawl."""
 
@@ -123,8 +142,7 @@ class DocumentPool:
             pages=None if pages is None else pages.to_record(),
         )
         self._count = count
-        # Begin of its figures' names.
-        self._kind = "documents" if pages is None else "large_pages"
+        self._stats = _OF_DOCUMENTS if pages is None else _OF_PAGES
         self._turns = asyncio.Semaphore(limits.workers)
         self._waiting_bytes = 0
         # Those that run, and those of them without a file; the one that was used last is the last.
@@ -192,7 +210,7 @@ class DocumentPool:
         NotStored if the crawl is closing by the time that there is a worker.
         """
         if self.is_full and declared is not None and not self.takes(declared):
-            self._count(f"{self._kind}/unread/{BUSY}", 1)
+            self._count(f"{self._stats.unread}/{BUSY}", 1)
             raise Unreadable(BUSY)
         size = max(len(body), _FILE_MIN_BYTES)
         self._waiting_bytes += size
@@ -202,16 +220,16 @@ class DocumentPool:
                     raise NotStored(f"the crawl ends before {url} is read")
                 since = monotonic()
                 answer = await self._answer(media_type, body, url, nofollow=nofollow)
-                self._count(f"{self._kind}/read_ms", round((monotonic() - since) * 1000))
+                self._count(self._stats.read_ms, round((monotonic() - since) * 1000))
         finally:
             self._waiting_bytes -= size
         if isinstance(answer, Failed):
             self._log(media_type, url, answer)
             answer = Unreadable(FAILED)
         if isinstance(answer, Unreadable):
-            self._count(f"{self._kind}/unread/{answer.reason}", 1)
+            self._count(f"{self._stats.unread}/{answer.reason}", 1)
             raise answer
-        self._count(f"{self._kind}/read", 1)
+        self._count(self._stats.read, 1)
         return bounded(answer, self.job.limits)
 
     async def close(self) -> None:
@@ -259,7 +277,7 @@ class DocumentPool:
         worker = await _Worker.start(self.job)
         self.workers.add(worker)
         worker.ended.add_done_callback(lambda _: self.workers.discard(worker))
-        self._count(f"{self._kind}/workers_started", 1)
+        self._count(self._stats.workers_started, 1)
         try:
             async with asyncio.timeout(_START_S):
                 await worker.ready()
