@@ -109,10 +109,10 @@ class _Stats:
 
 
 _OF_DOCUMENTS = _Stats(
-    *("documents/read", "documents/read_ms", "documents/unread", "documents/workers_started")
+    *("documents/read", "documents/read_ms", "documents/unread/", "documents/workers_started")
 )
 _OF_PAGES = _Stats(
-    *("large_pages/read", "large_pages/read_ms", "large_pages/unread"),
+    *("large_pages/read", "large_pages/read_ms", "large_pages/unread/"),
     "large_pages/workers_started",
 )
 
@@ -210,7 +210,7 @@ class DocumentPool:
         NotStored if the crawl is closing by the time that there is a worker.
         """
         if self.is_full and declared is not None and not self.takes(declared):
-            self._count(f"{self._stats.unread}/{BUSY}", 1)
+            self._count(f"{self._stats.unread}{BUSY}", 1)
             raise Unreadable(BUSY)
         size = max(len(body), _FILE_MIN_BYTES)
         self._waiting_bytes += size
@@ -227,7 +227,7 @@ class DocumentPool:
             self._log(media_type, url, answer)
             answer = Unreadable(FAILED)
         if isinstance(answer, Unreadable):
-            self._count(f"{self._stats.unread}/{answer.reason}", 1)
+            self._count(f"{self._stats.unread}{answer.reason}", 1)
             raise answer
         self._count(self._stats.read, 1)
         return bounded(answer, self.job.limits)
