@@ -97,7 +97,7 @@ HANDSHAKES: Final = (
     _with("tls-not-yet", "has a certificate of next year", Certificate.NOT_YET),
     _with("tls-other-name", "has the certificate of another name", Certificate.OTHER_NAME),
     _with("tls-self-signed", "has a certificate that nobody vouches for", Certificate.SELF_SIGNED),
-    _with("tls-long-chain", "has 300 certificates", Certificate.LONG_CHAIN),
+    _with("tls-long-chain", "has 600 certificates", Certificate.LONG_CHAIN),
     _raw("tls-stalls", "takes the first message of TLS and is silent", _stalls),
     _raw("tls-endless-hello", "sends its first message of TLS slowly, for ever", _endless_hello),
     _raw("tls-plain-text", "speaks HTTP where TLS is meant", _plain),
