@@ -11,6 +11,7 @@ import pytest
 import redis
 
 from chaos.proxy import Proxy
+from crawler.errors import ExitCode
 from demo.process import DemoServer
 from demo.truth import truth
 from demo.web import Web, WebOptions
@@ -119,3 +120,16 @@ def test_a_crawl_and_its_commands_need_tls_and_these_rights_only(
     )
     with redis.Redis(unix_socket_path=guarded.redis.socket_path) as client:
         assert not client.keys("{web*")
+
+
+def test_a_right_that_a_script_lacks_is_named_by_the_start(tmp_path: Path) -> None:
+    users = tmp_path / "users.acl"
+    rules = redis_user(PASSWORD).replace(" +hset ", " ")
+    users.write_text(f"user default on nopass ~* &* +@all\n{rules}\n")
+    with PrivateRedis("--aclfile", str(users)) as server:
+        url = server.url.replace("unix://", f"unix://crawler:{PASSWORD}@")
+        run = Crawls(tmp_path, url).run("http://s0.test/")
+    assert run.code == ExitCode.MISTAKE
+    assert "User crawler has no permissions to run the 'hset' command" in run.stderr
+    assert "give its user the rights in docs/security.md" in run.stderr
+    assert "Traceback" not in run.stderr
