@@ -11,6 +11,7 @@
     secrets       hide passwords and tokens in texts; pure
     request_meta  keys of a request's meta that several packages use
     file_limit    open files: how many a crawl needs, what it does with less
+    full_disk     tell a full disk from other errors of files; pure
     interrupts    SIGINT and SIGTERM until an event loop handles them
 
 Nothing here imports another package but crawler.errors. What has one user belongs to that user.

@@ -1,6 +1,7 @@
 """Tools for Redis that know nothing of the frontier.
 
     connection    connect to a server, Sentinel or a cluster; locks that end by themselves
+    sentinel      stay with the master that Sentinel names
     batching      commands of many tasks in one round trip
     invalidation  let all processes drop a cached entry from memory
     errors        errors of calls: which of them pass, and the remedy for others

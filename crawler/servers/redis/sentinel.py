@@ -27,6 +27,8 @@ class MasterPool(SentinelConnectionPool):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)  # type: ignore[no-untyped-call]
+        # Address of the last answer.
+        self._named: tuple[str, int] | None = None
         self._asked_at = monotonic()
         self._asking: asyncio.Task[None] | None = None
 
@@ -56,10 +58,11 @@ class MasterPool(SentinelConnectionPool):
             self._asked_at, self._asking = monotonic(), None
 
     async def get_master_address(self) -> tuple[str, int]:
-        before = self.master_address
         address: tuple[str, int] = await super().get_master_address()  # type: ignore[no-untyped-call]
-        if before is not None and before != address:
+        # Many connections may ask at the same time.
+        if self._named not in (None, address):
             logger.info("Sentinel names another master: %s:%d", *address)
+        self._named = address
         return address
 
     async def release(self, connection: Any) -> None:
