@@ -106,6 +106,10 @@ bench-crawl: $(DEV_INSTALLED) ## Measure whole crawls beside plain Scrapy, scrap
 bench-guard: $(DEV_INSTALLED) ## Print what a page costs beside plain Scrapy; ARGS=--record keeps it
 	@exec python -m benchmarks.crawl.guard $(ARGS)
 
+.PHONY: hostile
+hostile: $(DEV_INSTALLED) ## Crawl hostile servers of 170 kinds, and write what that cost into the docs
+	@exec python -m benchmarks.hostile zoo --write $(ARGS)
+
 .PHONY: measurements
 measurements: $(DEV_INSTALLED) ## Measure what docs/measurements.md shows, and write it
 	@python -m benchmarks.measurements run $(ARGS); status=$$?; \

@@ -27,6 +27,7 @@ BENCHMARKS = (
     "archive",
     "search",
     "documents",
+    "hostile",
     "understanding",
     "sinks",
     "crawl",

@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from statistics import median
 
@@ -21,6 +22,7 @@ from benchmarks.crawl_process import memory_mb
 from benchmarks.servers import private_redis
 from crawler.errors import CrawlerError
 from demo.access_log import Entry, read_log
+from demo.hostile import crawl as hostile
 from demo.process import DemoServer
 from demo.profile import Profile
 from demo.web import Web, WebOptions
@@ -51,6 +53,8 @@ class Work:
     name: str
     settings: Mapping[str, object] = field(default_factory=dict)
     arguments: Mapping[str, str] = field(default_factory=dict)
+    # Begin also with all hostile servers of the web.
+    all_seeds: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +111,12 @@ def _crawl(web: WebOptions, is_ordinary: Callable[[Profile], bool], work: Work) 
             "DNS_OVERRIDES": json.dumps(served.overrides),
         }
         arguments = {"scope": "any", "seeds": "http://s0.test/", **work.arguments}
+        if work.all_seeds:
+            arguments |= {"seeds": str(folder / "seeds"), **hostile.arguments()}
+            hosts = served.ready["hostile"]
+            seeds = ["http://s0.test/", *chain.from_iterable(hosts["urls"].values())]
+            Path(arguments["seeds"]).write_text("\n".join(seeds), encoding="utf-8")
+            values["DNS_SERVERS"] = hosts["dns"]
         command = [sys.executable, "-m", "scrapy", "crawl", "web"]
         for flag, given in (("-a", arguments), ("-s", values)):
             command += [word for key, value in given.items() for word in (flag, f"{key}={value}")]

@@ -397,8 +397,9 @@ TEXT_WITHOUT: list[str] = []
 # Whether to store the rel and text of a page's links, as `anchors` in its extra fields.
 KEEP_ANCHORS = False
 
-# Workers that read documents (PDF, Office, books; docs/documents.md): how many a process of the
-# crawl has at most, and their niceness (19: they work only while nobody else does).
+# Workers that read documents (PDF, Office, books; docs/documents.md), and as many that read pages
+# above 400 KB: how many a process of the crawl has at most, and their niceness (19: they work only
+# while nobody else does).
 DOCUMENT_WORKERS = 2  # processes
 DOCUMENT_NICE = 10  # niceness
 # Seconds in which a document is read, its waiting not included, and bytes of memory for it. The

@@ -76,6 +76,12 @@ def build_parser() -> Parser:
     serve.add_argument("--port", type=_number(0, 65535, int), default=0, help="0: any free port")
     serve.add_argument("--log", metavar="FILE", help="append an access log")
     serve.add_argument("--latency", type=_number(0, 60, float), default=0.0, metavar="S")
+    serve.add_argument(
+        "--hostile-bytes",
+        type=_number(10_000, 10**9, int),
+        metavar="N",
+        help="size of what is large in the zoo hostile; a little more than DOWNLOAD_MAXSIZE",
+    )
     serve.add_argument("--clock-offset", type=_number(-1e9, 1e9, float), default=0.0, metavar="S")
     serve.add_argument("--clock-scale", type=_number(0, 1e6, float), default=1.0, metavar="X")
     serve.add_argument("--commands", action="store_true", help="obey standard input, as tests need")

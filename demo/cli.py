@@ -8,6 +8,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from demo.bench import bench
 from demo.clock import Clock
 from demo.crawl import DemoCrawl
 from demo.judge import judge
+from demo.profile import HOSTILE
 from demo.server import serve
 from demo.truth import Truth, truth
 from demo.web import Web
@@ -58,7 +60,8 @@ async def _serve(arguments: argparse.Namespace) -> int:
         latency_s=arguments.latency,
         commands=sys.stdin if arguments.commands else None,
     )
-    async with running as port:
+    async with AsyncExitStack() as stack:
+        port = await stack.enter_async_context(running)
         address = f"127.0.0.1:{port}"
         ready = {
             "ready": True,
@@ -68,6 +71,13 @@ async def _serve(arguments: argparse.Namespace) -> int:
             "seeds": Web(options).seeds,
             "options": dataclasses.asdict(options),
         }
+        if options.zoo == HOSTILE:
+            from demo.hostile import server as hostile  # noqa: PLC0415 - only this zoo needs TLS
+
+            size = arguments.hostile_bytes or hostile.SIZE
+            served = await stack.enter_async_context(hostile.serve(size))
+            ready["overrides"] |= served.overrides
+            ready["hostile"] = dataclasses.asdict(served)
         print(json.dumps(ready), flush=True)
         if sys.stdout.isatty():
             print(f"\nCrawl it from another terminal; Ctrl-C ends it:\n\n{crawl_command(ready)}\n")

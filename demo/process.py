@@ -6,7 +6,7 @@ import sys
 import threading
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import Any, Final
 
 from demo.web import WebOptions
 
@@ -29,6 +29,8 @@ class DemoServer:
     ) -> None:
         self.options = options
         self.port = port
+        # What the server said when it listened.
+        self.ready: dict[str, Any] = {}
         self._command = [sys.executable, "-m", "demo", "serve", f"--port={port}"]
         self._command += [f"--hosts={options.hosts}", f"--pages={options.pages}"]
         self._command += [f"--seed={options.seed}", f"--zoo={options.zoo}", *arguments]
@@ -47,7 +49,7 @@ class DemoServer:
     @property
     def overrides(self) -> dict[str, str]:
         """The DNS_OVERRIDES that lead a crawler here."""
-        return {".test": self.address}
+        return self.ready.get("overrides") or {".test": self.address}
 
     def start(self) -> None:
         """Start the process and wait until it listens."""
@@ -65,7 +67,8 @@ class DemoServer:
         if not ready:
             self.stop()
             raise RuntimeError("The demo server did not start; its own message says why.")
-        self.port = int(json.loads(ready)["port"])
+        self.ready = json.loads(ready)
+        self.port = int(self.ready["port"])
 
     def turn(self, host: str, how: str) -> None:
         """Let a host turn hostile (demo/control.py has the ways), or with "" answer again."""

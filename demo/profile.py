@@ -4,6 +4,7 @@ Hosts come in blocks of 64. In a zoo block every odd host has a special robots.t
 second even host (2, 6, 10, …) has two features; the hosts 0, 4, 8, … stay ordinary and carry the
 tree that makes every host reachable. One block in four is a zoo block, beginning with the first.
 In the zoo `documents` the hosts with features have hostile files, and nothing else is special.
+In the zoo `hostile` nothing is special: its hosts stand beside those of demo/hostile.
 In the zoo `browser` the first eleven of every 24 hosts have scripts; the others are those of the
 zoo `demo`.
 """
@@ -54,6 +55,8 @@ FULL_FEATURES: Final = (
 )
 # The zoo, and its only feature, of hosts with documents that are hostile.
 DOCUMENTS: Final = "documents"
+# The zoo of ordinary hosts beside hostile ones.
+HOSTILE: Final = "hostile"
 # The zoo of hosts with scripts, and their features by place among 24 hosts.
 BROWSER: Final = "browser"
 _BROWSER_BLOCK: Final = 24
@@ -117,7 +120,7 @@ def _robots(seed: int, number: int, zoo: str) -> RobotsKind:
     place = number % _BROWSER_BLOCK
     if zoo == BROWSER and place in BROWSER_FEATURES:
         return _BROWSER_ROBOTS.get(place, ALLOW_ALL)
-    if zoo in ("none", DOCUMENTS) or number % 2 == 0 or not _is_zoo(number):
+    if zoo in ("none", DOCUMENTS, HOSTILE) or number % 2 == 0 or not _is_zoo(number):
         return ALLOW_ALL
     kinds = DEMO_KINDS + FULL_KINDS if zoo == "full" else DEMO_KINDS
     return kinds[(number // 2 + seed) % len(kinds)]
@@ -127,7 +130,7 @@ def _features(seed: int, number: int, zoo: str) -> tuple[str, ...]:
     place = number % _BROWSER_BLOCK
     if zoo == BROWSER and place in BROWSER_FEATURES:
         return (BROWSER_FEATURES[place],)
-    if zoo == "none" or number % 4 != 2 or not _is_zoo(number):
+    if zoo in ("none", HOSTILE) or number % 4 != 2 or not _is_zoo(number):
         return ()
     if zoo == DOCUMENTS:
         return (DOCUMENTS,)

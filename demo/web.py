@@ -8,10 +8,10 @@ from typing import Final
 from demo import graph
 from demo.features import catalogue, static_files
 from demo.node import Link, Node, Shown
-from demo.profile import BROWSER, Profile, profile
+from demo.profile import BROWSER, HOSTILE, Profile, profile
 from demo.tracking import without_tracking
 
-ZOOS: Final = ("none", "demo", "full", "documents", BROWSER)
+ZOOS: Final = ("none", "demo", "full", "documents", BROWSER, HOSTILE)
 # Pages for browsers are made in advance, those of a host all at once.
 _BROWSER_PAGES_MAX: Final = 2 * catalogue.SITE_PAGES
 _HOST: Final = re.compile(r"s(0|[1-9]\d{0,8})\.test", re.ASCII)

@@ -131,17 +131,18 @@ async def _unnamed_crawl(redis: Client) -> str:
 
 
 def _with_redis(settings: BaseSettings, work: Callable[[Servers, Client], Awaitable[None]]) -> None:
+    async def open_redis(servers: Servers) -> None:
+        await work(servers, await servers.redis())
+
     check_folder(settings)
-    _open_servers(settings, work)
+    _with_servers(settings, open_redis)
 
 
-def _open_servers(
-    settings: BaseSettings, work: Callable[[Servers, Client], Awaitable[None]]
-) -> None:
+def _with_servers(settings: BaseSettings, work: Callable[[Servers], Awaitable[None]]) -> None:
     async def open_servers() -> None:
         servers = Servers.from_settings(settings)
         try:
-            await work(servers, await servers.redis())
+            await work(servers)
         finally:
             await servers.close()
 
@@ -396,11 +397,13 @@ def _rebuild_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _rebuild(settings: BaseSettings, arguments: argparse.Namespace) -> None:
-    async def rebuild(servers: Servers, redis: Client) -> None:
+    async def rebuild(servers: Servers) -> None:
         crawl = crawl_name(settings, "", arguments.crawl) or DEFAULT_CRAWL
         reader = await open_reader(settings, servers)
         run = await _last_run(reader, crawl)
         _check_generic(run.spider, settings)
+        # After the store: an embedded server would create a folder where no crawl ever was.
+        redis = await servers.redis()
         given = _options_of(run, arguments.arguments)
         frontier, control = await _open_for_rebuild(redis, crawl, run, settings)
         known, sizes = KnownStores(redis, crawl), await frontier.sizes()
@@ -434,7 +437,7 @@ def _rebuild(settings: BaseSettings, arguments: argparse.Namespace) -> None:
         if found.unreadable:
             print(f"{plural(found.unreadable, 'record')} could not be read.", file=sys.stderr)
 
-    _open_servers(settings, rebuild)
+    _with_servers(settings, rebuild)
 
 
 async def _last_run(reader: PageReader, crawl: str) -> Run:

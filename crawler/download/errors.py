@@ -32,6 +32,10 @@ class TooBigUnpacked(IgnoreRequest):
     """Compressed body that has more bytes than DOWNLOAD_MAXSIZE when it is unpacked."""
 
 
+class BadEncoding(DownloadFailedError):
+    """Compressed body that cannot be unpacked."""
+
+
 class TooManyDocuments(DownloadCancelledError):
     """Document that is not fetched now: too many wait to be read. Its URL is fetched later."""
 
@@ -101,6 +105,7 @@ KINDS = (
         advice="the answer of the host is not HTTP; are the scheme and the port right?",
     ),
     FailureKind("truncated", (ResponseDataLossError,), answered=True),
+    FailureKind("encoding", (BadEncoding,), answered=True),
     FailureKind(
         "rendering",
         (NotRendered,),

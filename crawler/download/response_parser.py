@@ -306,13 +306,19 @@ class ResponseParser:
             self._end(error)
 
     def _take_chunks(self, chunks: Chunks, data: bytes) -> None:
+        # Joined, since a hostile body has chunks of a byte each.
+        parts: list[bytes] = []
+        bad: BadChunks | None = None
         try:
-            for part in chunks.feed(data):
-                if not self._receiver.body(part):
-                    self._end(None)
-                    return
+            # Those before a bad chunk stay.
+            parts.extend(chunks.feed(data))
         except BadChunks as error:
-            self._broken(str(error))
+            bad = error
+        if parts and not self._receiver.body(parts[0] if len(parts) == 1 else b"".join(parts)):
+            self._end(None)
+            return
+        if bad is not None:
+            self._broken(str(bad))
             return
         if chunks.is_ended:
             self._end(None, whole=not chunks.is_odd)

@@ -1,12 +1,15 @@
 """Decompress bodies as Scrapy does, in less than half of the time. Downloader middleware.
 
 A small body with one encoding is decompressed at once. A body that turns out to be large is
-decompressed to its end in a thread. So is any irregular body, by Scrapy's own functions.
+decompressed to its end in a thread. So is any irregular body, by Scrapy's own functions if it has
+no parts.
 """
 
 import logging
+import struct
 from asyncio import to_thread
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any
 
 from scrapy import Request
@@ -14,14 +17,26 @@ from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddlewa
 from scrapy.http import Response
 from scrapy.utils._compression import _check_max_size, _DecompressionMaxSizeExceeded
 
-from crawler.download.errors import TooBigUnpacked
+from crawler.download.errors import BadEncoding, TooBigUnpacked
 from crawler.download.receiver import DATALOSS, make_response
-from crawler.util.decompress import HasTail, NotPacked, Unpacking, before_tail, unpacking
+from crawler.util.decompress import (
+    IN_PARTS,
+    HasTail,
+    NotPacked,
+    Unpacking,
+    before_tail,
+    unpack_parts,
+    unpacking,
+)
 
 logger = logging.getLogger(__name__)
 
 # Decompressed in about half a millisecond; the switch to a thread and back takes a quarter of that.
 _INLINE_BYTES = 500_000
+# Also what Scrapy's functions raise.
+_NOT_PACKED: tuple[type[Exception], ...] = (*NotPacked, OSError, struct.error)
+# Encodings of a body: each one may take as long as the first.
+_ENCODINGS_MAX = 5
 # Header values that need no parsing.
 _PLAIN = frozenset({b"gzip", b"deflate", b"br", b"zstd"})
 
@@ -39,6 +54,11 @@ class Decompression(HttpCompressionMiddleware):
             names = _named(names)
             if not names:
                 return response
+            if len(names) > _ENCODINGS_MAX:
+                raise BadEncoding(
+                    f"The body of {response.url} is said to be packed {len(names)} times; "
+                    f"at most {_ENCODINGS_MAX} are unpacked"
+                )
         packed, max_bytes = response.body, request.meta.get("download_maxsize", self._max_size)
         if not packed:
             return self._response(
@@ -81,21 +101,31 @@ class Decompression(HttpCompressionMiddleware):
             unpacked, left = await to_thread(self._handle_encoding, response.body, names, max_bytes)
         except _DecompressionMaxSizeExceeded as error:
             raise _too_big(response, error.decompressed_size, max_bytes) from error
-        except EOFError:
-            # Too little of the body arrived to decompress anything.
-            if DATALOSS not in response.flags:
-                raise
+        except _NOT_PACKED as error:
+            # Too little of the body may have arrived to decompress anything.
+            if not isinstance(error, EOFError) or DATALOSS not in response.flags:
+                said = b", ".join(names).decode("latin-1")
+                raise BadEncoding(
+                    f"The body of {response.url} is said to be {said} and cannot be unpacked: "
+                    f"{error}"
+                ) from error
             unpacked, left = b"", []
         return self._response(request, response, unpacked, left)
 
     @staticmethod
     def _decode(body: bytes, encoding: bytes, max_size: int) -> bytes:
+        if encoding in IN_PARTS:
+            with suppress(*NotPacked):
+                unpacked = unpack_parts(encoding, body, max_size)
+                _check_max_size(len(unpacked), max_size)
+                return unpacked
+        # Its first part is damaged. What comes before the damage is taken.
         try:
             return HttpCompressionMiddleware._decode(  # noqa: SLF001 - of the base class
                 body, encoding, max_size
             )
         except HasTail:
-            unpacked = before_tail(encoding, body, max_size)
+            unpacked = before_tail(body, max_size)
             _check_max_size(len(unpacked), max_size)
             return unpacked
 

@@ -249,6 +249,7 @@ FIGURES = (
     ),
     Figure("documents/postponed", "Documents not fetched yet, because too many waited to be read"),
     Figure("documents/workers_started", "Worker processes that were started"),
+    Figure("large_pages/unread", "Large pages whose text could not be read, by reason", _UNREAD),
     # --- rendering --------------------------------------------------------------------------------
     Figure("render/pages", "Pages that browsers rendered"),
     Figure("render/gained", "Rendered pages that show more than their HTML, with RENDER=auto"),

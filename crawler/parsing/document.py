@@ -184,6 +184,32 @@ class Document:
     cut: str = ""
 
 
+# Pieces of a text by which a page is compared.
+MAX_BLOCKS = 100_000
+
+
+def cut_text(document: Document, most_chars: int) -> None:
+    """Leave out the end of texts that are longer than this, and say so in `cut`."""
+    for name in ("text", "main_text", "markdown"):
+        text = getattr(document, name)
+        if len(text) > most_chars:
+            setattr(document, name, text[:most_chars])
+            document.cut = "text"
+    for name in ("blocks", "article"):
+        blocks = getattr(document, name)
+        if blocks is None:
+            continue
+        kept, left = [], most_chars
+        for block in blocks[:MAX_BLOCKS]:
+            if left <= 0:
+                break
+            kept.append(block[:left])
+            left -= len(block)
+        if len(kept) < len(blocks) or left < 0:
+            setattr(document, name, kept)
+            document.cut = "text"
+
+
 def time_of(text: str) -> datetime | None:
     """Read a date as documents have it, perhaps a year or a month only; None for anything else."""
     text = text.strip()

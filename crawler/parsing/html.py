@@ -14,6 +14,7 @@ from selectolax.lexbor import (
     LexborDocumentOptions,
     LexborHTMLParser,
     LexborNode,
+    SelectolaxError,
     create_tag,
 )
 
@@ -117,7 +118,11 @@ class HtmlReader:
         """
         if isinstance(html, str):
             html = html.encode(errors="replace")
-        tree = LexborHTMLParser(bounded(html, self._kept), options=_WITHOUT_EVENTS)
+        try:
+            tree = LexborHTMLParser(bounded(html, self._kept), options=_WITHOUT_EVENTS)
+        except SelectolaxError as error:
+            # Anything is HTML: it fails only if it gets no memory.
+            raise MemoryError from error
         elements = _find(tree, self._names)
         document = Document(nofollow=nofollow)
         root = tree.root

@@ -535,14 +535,14 @@ def _visits_of_names(counts: Counter[bytes]) -> int:
     """Count the names that are visited if each search goes to the end of a list."""
     different, written = [0] * _LISTS, [0] * _LISTS
     for name, number in counts.items():
-        index = _list_of(name)
+        index = list_of(name)
         different[index] += 1
         written[index] += number
     return sum(map(operator.mul, different, written))
 
 
 @lru_cache(maxsize=100_000)
-def _list_of(name: bytes) -> int:
+def list_of(name: bytes) -> int:
     """Return the list that a name is in: lexbor's hash, which is the one called one-at-a-time."""
     found = 0
     for letter in name.lower():

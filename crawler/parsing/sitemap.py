@@ -30,6 +30,8 @@ _BOMS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 _MAX_TEXT = 8192
 # Far more than a full sitemap with its images has.
 _MAX_ELEMENTS = 2_000_000
+# Elements within each other; those of a sitemap are four levels deep.
+_MAX_DEPTH = 100
 # Repeated and rejected ones included.
 _MAX_ADDRESSES = 2 * MAX_URLS
 # Elements of one URL: of sitemaps, and of feeds.
@@ -168,7 +170,7 @@ class _Collector:
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         self._elements += 1
-        if self._elements > _MAX_ELEMENTS:
+        if self._elements > _MAX_ELEMENTS or len(self._path) >= _MAX_DEPTH:
             raise _Full
         # Text before a child counts: the parent may have no `loc`, or an element was not closed.
         self._take()

@@ -1,9 +1,9 @@
 """Messages between a crawl and its worker processes, and documents in them. Pure.
 
 A message is its size in four bytes, and as many bytes: msgpack, or the body of a file as it is. For
-each file a worker gets two, [type, URL] and the body, and sends one, the answer. A worker may have
-been taken over by the file that it reads, so nothing in its answers is trusted: their size, their
-types, the words.
+each file a worker gets two, [type, URL, nofollow] and the body, and sends one, the answer. A worker
+may have been taken over by the file that it reads, so nothing in its answers is trusted: their
+size, their types, the words.
 """
 
 from __future__ import annotations
@@ -54,6 +54,9 @@ class Job:
     limits: DocumentLimits
     # Paths of the user's readers, by type.
     own: Mapping[str, str] = field(default_factory=dict)
+    # A worker that reads pages has the options of their reader (ReaderOptions); its types are
+    # Content-Types.
+    pages: Mapping[str, Any] | None = None
 
     def to_argument(self) -> str:
         return json.dumps(asdict(self))

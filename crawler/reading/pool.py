@@ -1,9 +1,10 @@
-"""Worker processes of a crawl, in which heavy documents are read.
+"""Worker processes of a crawl, in which heavy documents and large pages are read.
 
 A worker is started for the first document, gets one file at a time, and is ended when none came for
 a while. One that crashes, takes too long or answers nonsense is killed: its file is unreadable, and
 the next file gets a new worker. Files wait in memory until a worker is free. When they have too
-many bytes (`is_full`), the downloader puts further documents off (download/receiver.py).
+many bytes (`is_full`), the downloader puts further documents off (download/receiver.py). Pages have
+a pool of their own: they do not wait for documents.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
+
+    from crawler.parsing.reader import ReaderOptions
 
 logger = logging.getLogger(__name__)
 
@@ -95,6 +98,25 @@ def _count_nothing(_stat: str, _by: int) -> None:
     """Count for callers that want no figures."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Stats:
+    """Names of a pool's figures; that of `unread` is followed by a reason."""
+
+    read: str
+    read_ms: str
+    unread: str
+    workers_started: str
+
+
+_OF_DOCUMENTS = _Stats(
+    *("documents/read", "documents/read_ms", "documents/unread/", "documents/workers_started")
+)
+_OF_PAGES = _Stats(
+    *("large_pages/read", "large_pages/read_ms", "large_pages/unread/"),
+    "large_pages/workers_started",
+)
+
+
 class DocumentPool:
     """Pool of the workers of one process of a crawl."""
 
@@ -104,8 +126,9 @@ class DocumentPool:
         own: Mapping[str, str],
         *,
         count: Count = _count_nothing,
+        pages: ReaderOptions | None = None,
     ) -> None:
-        """`own` has the paths of the user's readers, by type."""
+        """`own` has the paths of the user's readers, by type; with `pages` it reads pages only."""
         # Types that are read here.
         self.types = HEAVY | own.keys()
         self.own = own
@@ -116,8 +139,10 @@ class DocumentPool:
             nice=limits.nice,
             limits=DocumentLimits(max_pages=limits.max_pages, max_links=limits.max_links),
             own=dict(own),
+            pages=None if pages is None else pages.to_record(),
         )
         self._count = count
+        self._stats = _OF_DOCUMENTS if pages is None else _OF_PAGES
         self._turns = asyncio.Semaphore(limits.workers)
         self._waiting_bytes = 0
         # Those that run, and those of them without a file; the one that was used last is the last.
@@ -143,6 +168,18 @@ class DocumentPool:
         return shared(cls, crawler, make)
 
     @classmethod
+    def for_pages(cls, crawler: Crawler, options: ReaderOptions) -> Self:
+        """Return a pool that reads large pages of a crawl, as these options say."""
+
+        def count(stat: str, by: int) -> None:
+            assert crawler.stats is not None
+            crawler.stats.inc_value(stat, by)
+
+        pool = cls(config.fill(PoolLimits, crawler.settings), {}, count=count, pages=options)
+        crawler.signals.connect(pool.close, signals.spider_closed)
+        return pool
+
+    @classmethod
     def from_settings(cls, settings: BaseSettings, *, count: Count = _count_nothing) -> Self:
         """Return a pool by settings; whoever calls this closes it."""
         return cls(config.fill(PoolLimits, settings), own_readers(settings), count=count)
@@ -163,16 +200,17 @@ class DocumentPool:
         url: str,
         *,
         declared: str | None = None,
+        nofollow: bool = False,
         is_closing: Callable[[], bool] = lambda: False,
     ) -> Document:
-        """Read a file of one of `types`; raises Unreadable.
+        """Read a file of one of `types`, or a page with this Content-Type; raises Unreadable.
 
         `declared` is the Content-Type. The downloader does not put off files whose type shows only
         in their bodies, so they are not read while too many wait. None: it knew by the URL. Raises
         NotStored if the crawl is closing by the time that there is a worker.
         """
         if self.is_full and declared is not None and not self.takes(declared):
-            self._count(f"documents/unread/{BUSY}", 1)
+            self._count(f"{self._stats.unread}{BUSY}", 1)
             raise Unreadable(BUSY)
         size = max(len(body), _FILE_MIN_BYTES)
         self._waiting_bytes += size
@@ -181,17 +219,17 @@ class DocumentPool:
                 if is_closing():
                     raise NotStored(f"the crawl ends before {url} is read")
                 since = monotonic()
-                answer = await self._answer(media_type, body, url)
-                self._count("documents/read_ms", round((monotonic() - since) * 1000))
+                answer = await self._answer(media_type, body, url, nofollow=nofollow)
+                self._count(self._stats.read_ms, round((monotonic() - since) * 1000))
         finally:
             self._waiting_bytes -= size
         if isinstance(answer, Failed):
             self._log(media_type, url, answer)
             answer = Unreadable(FAILED)
         if isinstance(answer, Unreadable):
-            self._count(f"documents/unread/{answer.reason}", 1)
+            self._count(f"{self._stats.unread}{answer.reason}", 1)
             raise answer
-        self._count("documents/read", 1)
+        self._count(self._stats.read, 1)
         return bounded(answer, self.job.limits)
 
     async def close(self) -> None:
@@ -201,7 +239,7 @@ class DocumentPool:
             worker.kill()
         await asyncio.gather(*(worker.ended for worker in self.workers))
 
-    async def _answer(self, media_type: str, body: bytes, url: str) -> Answer:
+    async def _answer(self, media_type: str, body: bytes, url: str, *, nofollow: bool) -> Answer:
         """Let a worker read a file; whatever goes wrong is an answer too."""
         try:
             worker = self._idle_worker() or await self._start()
@@ -211,7 +249,7 @@ class DocumentPool:
         is_kept = False
         try:
             async with asyncio.timeout(self._limits.timeout_s):
-                answer, is_last = await worker.read(media_type, body, url)
+                answer, is_last = await worker.read(media_type, body, url, nofollow=nofollow)
             is_kept = not is_last and worker.files < self._limits.files
         except TimeoutError:
             answer = Unreadable(TIMEOUT)
@@ -239,7 +277,7 @@ class DocumentPool:
         worker = await _Worker.start(self.job)
         self.workers.add(worker)
         worker.ended.add_done_callback(lambda _: self.workers.discard(worker))
-        self._count("documents/workers_started", 1)
+        self._count(self._stats.workers_started, 1)
         try:
             async with asyncio.timeout(_START_S):
                 await worker.ready()
@@ -309,13 +347,15 @@ class _Worker:
         if said != READY:
             raise Garbage(f"{said!s:.300}")
 
-    async def read(self, media_type: str, body: bytes, url: str) -> tuple[Answer, bool]:
+    async def read(
+        self, media_type: str, body: bytes, url: str, *, nofollow: bool
+    ) -> tuple[Answer, bool]:
         """Let it read a file; return its answer, and whether that is its last one."""
         self.files += 1
         into = self._process.stdin
         assert into is not None
         # Its answer comes when it has all of it. If it ends before, there is none.
-        into.write(packed([media_type, url]) + SIZE.pack(len(body)))
+        into.write(packed([media_type, url, nofollow]) + SIZE.pack(len(body)))
         into.write(body)
         data = await self._message()
         if len(data) > _INLINE_BYTES:

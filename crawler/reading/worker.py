@@ -18,11 +18,12 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
-from crawler.parsing.document import Document, Unreadable
+from crawler.parsing.document import Document, Unreadable, cut_text
 from crawler.parsing.documents import read_document
 from crawler.reading.messages import (
     READY,
@@ -35,6 +36,9 @@ from crawler.reading.messages import (
     packed_answer,
     unpacked,
 )
+
+if TYPE_CHECKING:
+    from crawler.parsing.reader import DocumentReader
 
 _DESCRIPTORS = 64
 # The crawl ends a worker whose time is over. This much later the system does.
@@ -62,12 +66,12 @@ def main(argument: str) -> None:
     outgoing.write(packed(greeting))
     outgoing.flush()
     while (head := _message(incoming)) is not None:
-        media_type, url = unpacked(head)
+        media_type, url, nofollow = unpacked(head)
         body = _message(incoming)
         if body is None:
             return
         signal.setitimer(signal.ITIMER_REAL, job.timeout_s + _LATE_S)
-        message, is_last = _answer(job, media_type, body, url)
+        message, is_last = _answer(job, media_type, body, url, nofollow=nofollow)
         signal.setitimer(signal.ITIMER_REAL, 0)
         del head, body
         outgoing.write(message)
@@ -84,18 +88,22 @@ def _go_on(_number: int, _frame: object) -> None:
     """
 
 
-def _answer(job: Job, media_type: str, body: bytes, url: str) -> tuple[bytes, bool]:
+def _answer(
+    job: Job, media_type: str, body: bytes, url: str, *, nofollow: bool
+) -> tuple[bytes, bool]:
     """Return the message that answers a file, and whether it is the last one."""
     with suppress(MemoryError):
-        answer = _read(job, media_type, body, url)
+        answer = _read(job, media_type, body, url, nofollow=nofollow)
         is_last = _peak_bytes() > _FAT_BYTES
         return packed_answer(answer, is_last=is_last), is_last
     # What the reader had is free again, now that the error is gone with its frames.
     return packed_answer(Unreadable("memory"), is_last=True), True
 
 
-def _read(job: Job, media_type: str, body: bytes, url: str) -> Answer:
+def _read(job: Job, media_type: str, body: bytes, url: str, *, nofollow: bool) -> Answer:
     try:
+        if job.pages is not None:
+            return _read_page(job, media_type, body, url, nofollow=nofollow)
         if media_type in job.own:
             document = _read_by(_function(job.own[media_type]), body, url)
         else:
@@ -118,6 +126,23 @@ def _read_by(function: Callable[[bytes, str], object], body: bytes, url: str) ->
     if not isinstance(found, dict):
         raise TypeError(f"it returned {found!r:.60}; return a Document, or a dict of its fields")
     return document_of(found)
+
+
+def _read_page(job: Job, content_type: str, body: bytes, url: str, *, nofollow: bool) -> Document:
+    reader = _page_reader(job.to_argument())
+    page = reader.read(body, url, content_type=content_type, nofollow=nofollow)
+    cut_text(page, job.limits.max_text_chars)
+    return page
+
+
+@cache
+def _page_reader(job: str) -> DocumentReader:
+    """Make the reader of pages when the first one comes."""
+    from crawler.parsing.reader import ReaderOptions  # noqa: PLC0415 - not for documents
+
+    pages = Job.from_argument(job).pages
+    assert pages is not None
+    return ReaderOptions.from_record(pages).reader()
 
 
 def _function(path: str) -> Callable[[bytes, str], object]:

@@ -66,6 +66,10 @@ class Unreachable:
     reason: str
 
 
+# Longer delays, a year, cannot be counted with: files may ask for 10^308 seconds.
+_MOST_DELAY_S = 31_536_000.0
+
+
 @dataclass(frozen=True, slots=True)
 class ForbiddenFile:
     """Answer 401 or 403. Each crawl chooses its meaning, so it is stored as it is."""
@@ -91,7 +95,9 @@ class RobotsRules:
         self._parser = Protego.parse(text)
         self.memory_bytes += _RULE_BYTES * text.lower().count("allow")
         self.memory_bytes += _STAR_BYTES * text.count("*") + _DOLLAR_BYTES * text.count("$")
-        self.crawl_delay_s = float(self._parser.crawl_delay(_OURS) or 0.0)
+        delay_s = float(self._parser.crawl_delay(_OURS) or 0.0)
+        # Not a number is no delay.
+        self.crawl_delay_s = min(delay_s, _MOST_DELAY_S) if delay_s > 0 else 0.0
         self.sitemaps = list(dict.fromkeys(self._parser.sitemaps))[:_MAX_SITEMAPS]
         self.memory_bytes += sum(map(len, self.sitemaps))
         if _USAGE.search(text):

@@ -6,12 +6,12 @@ from crawler.errors import ConfigurationError, CrawlerError, ServerAway
 
 # Error codes of MongoDB.
 DUPLICATE_KEY = 11000
-_UNAUTHORIZED, _AUTHENTICATION_FAILED = 13, 18
+UNAUTHORIZED, _AUTHENTICATION_FAILED = 13, 18
 _DISK_FULL = 14031
 _NOT_PRIMARY = frozenset({10107, 13435, 13436, 10058, 189})
 _EXPLANATIONS = {
     _AUTHENTICATION_FAILED: "it does not accept the user and the password of MONGO_URI",
-    _UNAUTHORIZED: "the user of MONGO_URI may not do this: give it the role readWrite on "
+    UNAUTHORIZED: "the user of MONGO_URI may not do this: give it the role readWrite on "
     "MONGO_DATABASE",
     _DISK_FULL: "its disk is full: make room there",
 }
@@ -20,7 +20,7 @@ READ_ONLY = (
     "members of the set in MONGO_URI, with ?replicaSet=…"
 )
 # Codes of one write in a batch that may work the next time: the document is not at fault.
-_PASSING = _NOT_PRIMARY | {_UNAUTHORIZED, _DISK_FULL}
+_PASSING = _NOT_PRIMARY | {UNAUTHORIZED, _DISK_FULL}
 
 
 def may_pass(error: PyMongoError) -> bool:
@@ -40,7 +40,7 @@ def start_error(error: PyMongoError | TimeoutError, text: str) -> CrawlerError:
     """
     if isinstance(error, OperationFailure) and not error.timeout:
         passes = error.code is not None and code_may_pass(error.code)
-        if not passes or error.code == _UNAUTHORIZED:
+        if not passes or error.code == UNAUTHORIZED:
             return ConfigurationError(text)
     return ServerAway(text)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from asyncio import to_thread
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
@@ -39,7 +39,7 @@ from crawler.items import NOT_MODIFIED, Page
 from crawler.parsing import language, sitemap
 from crawler.parsing.document import Document, Unreadable
 from crawler.parsing.html import HtmlReader
-from crawler.parsing.reader import DocumentReader, is_light
+from crawler.parsing.reader import DocumentReader, ReaderOptions, is_large, is_light
 from crawler.parsing.rights import BY_HTML
 from crawler.parsing.sniff import PDF, sniff
 from crawler.reading.pool import DocumentPool
@@ -147,8 +147,9 @@ class WebSpider(Spider):
     # Redirects must keep to the crawl's scope too.
     is_scoped = True
 
-    # Where documents are read that are no pages.
+    # Where documents are read that are no pages, and pages that are large; None: in a thread.
     documents: DocumentPool
+    large_pages: DocumentPool | None = None
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__()
@@ -236,20 +237,21 @@ class WebSpider(Spider):
         spider.obey_nofollow = config.value(settings, "OBEY_NOFOLLOW")
         spider.max_links = max_links = config.value(settings, "MAX_OUTLINKS")
         spider.screenshots = _screenshots(crawler)
-        html = HtmlReader(
-            max_links=max_links,
-            urls=spider.urls,
-            obey_nofollow=spider.obey_nofollow,
-            media=config.value(settings, "FOLLOW_MEDIA"),
-            anchors=spider.keep_anchors or spider.scorer is not None,
-            crawler_name=spider.robots_name,
-            unread=[name.strip().lower() for name in config.value(settings, "TEXT_WITHOUT")],
-            blocks=_may_compare(settings) or spider.scorer is not None,
-            article=_may_compare(settings) and config.value(settings, "NEAR_BY") == MINHASH,
-            main_text="main_text" in spider.page_fields,
-            markdown="markdown" in spider.page_fields,
-        )
-        spider.reader = DocumentReader(html, max_links=max_links, urls=spider.urls)
+        wanted = {
+            "max_links": max_links,
+            "obey_nofollow": spider.obey_nofollow,
+            "media": config.value(settings, "FOLLOW_MEDIA"),
+            "anchors": spider.keep_anchors or spider.scorer is not None,
+            "crawler_name": spider.robots_name,
+            "unread": [name.strip().lower() for name in config.value(settings, "TEXT_WITHOUT")],
+            "blocks": _may_compare(settings) or spider.scorer is not None,
+            "article": _may_compare(settings) and config.value(settings, "NEAR_BY") == MINHASH,
+            "main_text": "main_text" in spider.page_fields,
+            "markdown": "markdown" in spider.page_fields,
+        }
+        options = ReaderOptions(wanted, spider.urls.rules)
+        spider.reader = options.reader(spider.urls)
+        spider.large_pages = DocumentPool.for_pages(crawler, options)
         return spider
 
     @cached_property
@@ -533,8 +535,21 @@ class WebSpider(Spider):
             return finish() if len(document.links) < _LINKS_INLINE else await to_thread(finish)
         if is_light(page.body, media_type, with_main_text=self.reader.finds_main_text):
             return self._read(page, nofollow=nofollow)
+        if is_large(page.body) and self.large_pages is not None:
+            return await self._read_large(self.large_pages, page, nofollow=nofollow)
         # The parser releases the GIL.
         return await to_thread(self._read, page, nofollow=nofollow)
+
+    async def _read_large(self, pool: DocumentPool, page: Page, *, nofollow: bool) -> Document:
+        """Read a page in a process of its own: a hostile one takes all time and memory it gets."""
+        # When too many bytes wait, fetching pauses.
+        aside = nullcontext() if pool.is_full else Engine.set_aside(self.crawler, len(page.body))
+        with aside:
+            return await pool.read(
+                *(page.headers.get("content-type", ""), page.body, page.final_url),
+                nofollow=nofollow,
+                is_closing=partial(Engine.is_closing, self.crawler),
+            )
 
     async def _read_apart(self, page: Page, media_type: str, content_type: str) -> Document:
         lease = page.lease

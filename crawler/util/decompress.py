@@ -3,6 +3,7 @@
 Bodies with several encodings, or with a wrong one, are left to Scrapy's own functions.
 """
 
+import re
 import sys
 import zlib
 from collections.abc import Callable
@@ -30,8 +31,14 @@ NotPacked: tuple[type[Exception], ...] = (
     *(zlib.error, inflate.error, brotli.error, zstd.ZstdError),
     EOFError,
 )
-# Raised by Scrapy's functions for bytes that follow the end.
-HasTail = (brotli.error, zstd.ZstdError)
+# Raised by Scrapy's function for bytes that follow the end.
+HasTail = (brotli.error,)
+# Encodings whose bodies may have several parts: members of gzip, frames of zstd. Of more than this
+# the rest is left out: ten megabytes of empty ones would take a thread ten seconds.
+IN_PARTS = frozenset({b"gzip", b"x-gzip", b"zstd"})
+_PARTS_MAX = 1000
+_INPUT_BYTES = 1 << 16
+_NOT_ZERO = re.compile(rb"[^\0]")
 _UNPACKERS: dict[bytes, Callable[[], Any]] = {
     b"gzip": lambda: inflate.decompressobj(16 + zlib.MAX_WBITS),
     b"deflate": inflate.decompressobj,
@@ -86,26 +93,50 @@ def is_whole(encoding: bytes, packed: bytes, max_bytes: int) -> bool:
     return begun is not None
 
 
-def before_tail(encoding: bytes, packed: bytes, max_bytes: int) -> bytes:
-    """Unpack a body that other bytes follow, which Scrapy's functions refuse.
+def unpack_parts(encoding: bytes, packed: bytes, max_bytes: int) -> bytes:
+    """Unpack a body of one part or several; what comes after damage is left out.
 
-    Unpacks at most one step beyond `max_bytes`. Raises one of NotPacked if the body is damaged.
+    Unpacks at most one step beyond `max_bytes`. Raises one of NotPacked if nothing can be unpacked.
     """
-    return (_unzstd if encoding == b"zstd" else _unbrotli)(packed, max_bytes or sys.maxsize - 1)
-
-
-def _unzstd(packed: bytes, max_bytes: int) -> bytes:
-    body = b""
-    while packed and len(body) <= max_bytes:
-        unpacker = zstd.ZstdDecompressor()
+    body, at, most = bytearray(), 0, max_bytes or sys.maxsize - 1
+    make = _UNPACKERS[b"zstd" if encoding == b"zstd" else b"gzip"]
+    for _ in range(_PARTS_MAX):
+        unpacker, data = make(), b""
         try:
-            body += unpacker.decompress(packed, max_bytes + 1 - len(body))
-        except zstd.ZstdError:
+            while not unpacker.eof and len(body) <= most:
+                if not data and _takes_input(unpacker):
+                    data = packed[at : at + _INPUT_BYTES]
+                    at += len(data)
+                    if not data:
+                        raise EOFError("the body ends too early")
+                body += unpacker.decompress(data, min(_STEP_BYTES, most + 1 - len(body)))
+                # Only zlib hands back the bytes that it has not read.
+                data = getattr(unpacker, "unconsumed_tail", b"")
+        except NotPacked:
             if not body:
                 raise
             break
-        packed = unpacker.unused_data if unpacker.eof else b""
-    return body
+        if len(body) > most:
+            break
+        at -= len(unpacker.unused_data)
+        padded = _NOT_ZERO.search(packed, at)
+        if padded is None:
+            break
+        at = padded.start()
+    return bytes(body)
+
+
+def _takes_input(unpacker: Any) -> bool:
+    """Whether an unpacker has no more to give of what it got."""
+    return bool(getattr(unpacker, "needs_input", True))
+
+
+def before_tail(packed: bytes, max_bytes: int) -> bytes:
+    """Unpack a body of brotli that other bytes follow, which Scrapy's function refuses.
+
+    Unpacks at most one step beyond `max_bytes`. Raises one of NotPacked if the body is damaged.
+    """
+    return _unbrotli(packed, max_bytes or sys.maxsize - 1)
 
 
 def _unbrotli(packed: bytes, max_bytes: int) -> bytes:

@@ -31,7 +31,7 @@ from pymongo import ASCENDING, HASHED, IndexModel, ReturnDocument, WriteConcern
 from pymongo.errors import DuplicateKeyError, OperationFailure, PyMongoError
 
 from crawler.errors import ConfigurationError, ServerAway
-from crawler.servers.mongo import READ_ONLY
+from crawler.servers.mongo import READ_ONLY, UNAUTHORIZED
 from crawler.util.tasks import end
 
 if TYPE_CHECKING:
@@ -109,9 +109,14 @@ async def identity(database: AsyncDatabase[Document]) -> str:
     A collection that was dropped comes back with the next page, and without its indexes.
     """
     found = await database[SCHEMA].find_one(_ID, {"created_at": True})
-    for name, index in _IDENTITY.items():
-        if index.document["name"] not in await database[name].index_information():
-            return ""
+    try:
+        for name, index in _IDENTITY.items():
+            if index.document["name"] not in await database[name].index_information():
+                return ""
+    except OperationFailure as error:
+        # A user who may not list indexes learns of dropped databases all the same.
+        if error.code != UNAUTHORIZED:
+            raise
     made = (found or {}).get("created_at")
     return made.isoformat() if made is not None else ""
 

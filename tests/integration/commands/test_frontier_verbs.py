@@ -33,7 +33,7 @@ from tests.support.sinks import page
 URL = "http://a.test/1"
 ALL = (
     "crawls status hosts host url explain add block unblock robots dns forget pause resume dead "
-    "requeue delete"
+    "requeue rebuild delete"
 ).split()
 
 
@@ -406,7 +406,8 @@ def test_delete_asks_first(verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> Non
     assert error == ("scrapy frontier: The crawl 'web' was not deleted; say yes, or give --yes.\n")
     monkeypatch.setattr(frontier, "confirmed", lambda question: "5 URLs" in question)
     assert verbs("delete")[0] == 0
-    assert keys_of(verbs.redis_url, "web") == 0
+    # What lets it begin anew beside its pages.
+    assert keys_of(verbs.redis_url, "web") == 1
 
 
 def test_delete_shows_progress_and_deletes_that_crawl_only(
@@ -559,6 +560,27 @@ def test_a_crawl_that_is_not_there_is_not_found_and_not_made(
     assert keys_of(redis_url, "other") == 0
     folder = tmp_path / "nothing"
     assert run_verb(verb, REDIS_URL=None, CRAWL_DIR=str(folder)) == 1
+    assert "crawl first" in capsys.readouterr().err
+    assert not folder.exists()
+
+
+def test_a_rebuild_without_pages_makes_nothing(
+    capsys: pytest.CaptureFixture[str],
+    redis_url: str,
+    mongo_uri: str,
+    mongo_db_name: str,
+    tmp_path: Path,
+) -> None:
+    verbs = Verbs(capsys, redis_url)
+    store = {"SINKS": "mongo", "MONGO_URI": mongo_uri, "MONGO_DATABASE": mongo_db_name}
+    code, _, error = verbs("rebuild", "--crawl", "other", **store)
+    assert (code, error) == (
+        1,
+        "scrapy frontier: MongoDB has no run of a crawl 'other'; name it by --crawl.\n",
+    )
+    assert keys_of(redis_url, "other") == 0
+    folder = tmp_path / "nothing"
+    assert run_verb("rebuild", REDIS_URL=None, CRAWL_DIR=str(folder)) == 2
     assert "crawl first" in capsys.readouterr().err
     assert not folder.exists()
 

@@ -19,6 +19,7 @@ from scrapy.utils.defer import ensure_awaitable
 
 from crawler.download import response_parser as answers
 from crawler.download.handler import DownloadHandler
+from crawler.download.receiver import Receiver
 from crawler.fastpath.decompression import Decompression
 from tests.support.http_server import (
     Answer,
@@ -397,3 +398,18 @@ async def test_chunks_in_any_bits_are_the_body_that_they_were_made_of(
             assert (response.body, response.flags) == (body, [])
             await handler.download_request(Request(server.url))
         assert server.connections == (1 if end == b"\r\n" else 2)
+
+
+async def test_the_bytes_of_tiny_chunks_are_received_together(
+    handler: DownloadHandler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A body in chunks of one byte would take seconds of the event loop."""
+    sizes: list[int] = []
+    take = Receiver.body
+    monkeypatch.setattr(
+        Receiver, "body", lambda self, data: sizes.append(len(data)) or take(self, data)
+    )
+    async with serving(then_silent(CHUNKED + b"1\r\nx\r\n" * 50_000 + b"0\r\n\r\n")) as server:
+        response = await handler.download_request(Request(server.url))
+    assert response.body == b"x" * 50_000
+    assert len(sizes) < 500

@@ -34,6 +34,7 @@ MakeSpider = Callable[..., WebSpider]
 @pytest.fixture
 async def make_spider() -> AsyncIterator[MakeSpider]:
     crawlers: list[Crawler] = []
+    spiders: list[WebSpider] = []
 
     def make(**settings: Any) -> WebSpider:
         given = {
@@ -43,11 +44,15 @@ async def make_spider() -> AsyncIterator[MakeSpider]:
             "ALLOW_NETWORKS": LOOPBACK,
         }
         crawlers.append(crawler_with(WritingScheduler(), **given | settings))
-        return WebSpider.from_crawler(crawlers[-1])
+        spiders.append(WebSpider.from_crawler(crawlers[-1]))
+        return spiders[-1]
 
     yield make
     for crawler in crawlers:
         await DocumentPool.of(crawler).close()
+    for spider in spiders:
+        assert spider.large_pages is not None
+        await spider.large_pages.close()
 
 
 def response_of(kind: str, body: bytes, **headers: str) -> Response:
@@ -289,3 +294,37 @@ def test_a_document_that_is_too_many_is_fetched_later_without_an_attempt() -> No
     # By now it is known to be a document.
     assert (verb, url, queue) == ("postpone", URL, DOCUMENTS)
     assert 10_000 <= delay_ms <= 20_000
+
+
+def html_of(body: bytes) -> HtmlResponse:
+    return HtmlResponse(URL, headers={"Content-Type": "text/html; charset=utf-16"}, body=body)
+
+
+async def test_a_large_page_is_read_in_a_process_of_its_own(make_spider: MakeSpider) -> None:
+    spider = make_spider(MAX_OUTLINKS=2)
+    text = "<title>Größe</title>" + "<a href=/a>x</a><a href=/b>y</a><a href=/c>z</a>" * 9_000
+    page = await page_of(html_of(text.encode("utf-16")), spider)
+    assert (page.title, page.charset, page.media_type) == ("Größe", "utf-16-le", "text/html")
+    assert page.links == ["http://h.test/a", "http://h.test/b"]
+    assert (page.stored, page.flags) == (True, [])
+    stats = spider.crawler.stats
+    assert stats is not None
+    assert stats.get_value("large_pages/read") == 1
+    assert stats.get_value("documents/read") is None
+
+
+async def test_of_a_large_page_as_much_text_is_kept_as_is_stored(make_spider: MakeSpider) -> None:
+    page = await page_of(html_of(("word " * 300_000).encode("utf-16")), make_spider())
+    assert (len(page.text), page.flags) == (1_000_000, ["cut:text"])
+    assert sum(map(len, page.blocks or ())) <= 1_000_000
+
+
+async def test_a_large_page_that_takes_too_much_memory_is_stored_without_its_text(
+    make_spider: MakeSpider,
+) -> None:
+    spider = make_spider(DOCUMENT_MEMORY=200_000_000)
+    page = await page_of(html_of(("<a>x" * 1_000_000).encode("utf-16")), spider)
+    assert (page.stored, page.text, page.flags) == (True, "", ["unread:memory"])
+    stats = spider.crawler.stats
+    assert stats is not None
+    assert stats.get_value("large_pages/unread/memory") == 1

@@ -13,9 +13,10 @@ from scrapy import Request
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.http import HtmlResponse, Response
 
-from crawler.download.errors import TooBigUnpacked
+from crawler.download.errors import BadEncoding, TooBigUnpacked
 from crawler.fastpath import decompression
 from crawler.fastpath.decompression import Decompression
+from crawler.util import decompress
 from crawler.util.decompress import unpacking
 from tests.support.crawlers import project_crawler
 
@@ -88,7 +89,34 @@ async def test_what_is_odd_is_as_with_scrapy(
     encoding: Any, body: bytes, options: dict[str, Any]
 ) -> None:
     ours = await outcome(Decompression, encoding, body, **options)
-    assert ours == await outcome(HttpCompressionMiddleware, encoding, body, **options)
+    scrapys = await outcome(HttpCompressionMiddleware, encoding, body, **options)
+    if issubclass(scrapys[0], Exception):
+        # One error for all of its kinds.
+        assert ours[0] is BadEncoding
+    else:
+        assert ours == scrapys
+
+
+@pytest.mark.parametrize("encoding", [b"gzip", b"zstd"])
+async def test_a_body_of_a_few_parts_is_unpacked_and_more_of_them_are_left_out(
+    encoding: bytes,
+) -> None:
+    part, empty = PACK[encoding](b"<p>"), PACK[encoding](b"")
+    few = await outcome(Decompression, encoding, empty * 300 + part * 2)
+    assert b"<p><p>" in few
+    parts: list[object] = []
+    make = decompress._UNPACKERS[encoding]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(decompress._UNPACKERS, encoding, lambda: parts.append(1) or make())
+        many = await outcome(Decompression, encoding, part + empty * 5_000)
+    assert b"<p>" in many
+    assert len(parts) < 1_100
+
+
+async def test_a_body_that_was_packed_too_often_is_not_unpacked() -> None:
+    found = await outcome(Decompression, b", ".join([b"gzip"] * 6), PACKED[b"gzip"])
+    assert found[0] is BadEncoding
+    assert "6 times" in found[1]
 
 
 @pytest.mark.parametrize("encoding", PACKED)
@@ -237,7 +265,8 @@ async def test_what_is_odd_is_unpacked_in_a_thread(
     # Here it is only found to be odd.
     assert sum(here) <= 1
     assert watched.by_scrapy
-    assert ours == await outcome(HttpCompressionMiddleware, encoding, body, **options)
+    scrapys = await outcome(HttpCompressionMiddleware, encoding, body, **options)
+    assert ours[0] is BadEncoding if issubclass(scrapys[0], Exception) else ours == scrapys
 
 
 async def test_an_empty_body_needs_no_thread(watched: Watched) -> None:
@@ -283,5 +312,5 @@ async def test_so_little_that_nothing_can_be_unpacked_is_an_empty_page_if_it_bro
         if flags:
             assert (await coroutine).body == b""
         else:
-            with pytest.raises(EOFError):
+            with pytest.raises(BadEncoding, match="cannot be unpacked"):
                 await coroutine

@@ -125,7 +125,7 @@ def test_ends_of_tags_that_may_be_values_are_not_tried_for_ever() -> None:
 def colliding(number: int) -> list[str]:
     """Make names that are all in the same list of a parser's names."""
     names = (f"a{n:x}" for n in count())
-    return list(islice((name for name in names if limits._list_of(name.encode()) == 0), number))
+    return list(islice((name for name in names if limits.list_of(name.encode()) == 0), number))
 
 
 @pytest.mark.parametrize("form", ["<p {}>", "<{}>", "</{}>", "</p {}>"])

@@ -1,12 +1,16 @@
 """What was fetched is read by its type."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.parsing.document import Document
 from crawler.parsing.html import HtmlReader
-from crawler.parsing.reader import DocumentReader, is_light
+from crawler.parsing.reader import DocumentReader, ReaderOptions, is_large, is_light
+from crawler.urls import UrlRules
+from crawler.urls.canonical import dropped_parameters
 
 URL = "http://h.test/dir/feed"
 READER = DocumentReader(HtmlReader(max_links=100), max_links=100)
@@ -98,8 +102,10 @@ def test_a_page_from_nowhere_has_no_links(url: str) -> None:
 
 def test_pages_of_many_bytes_or_tags_are_not_light() -> None:
     assert is_light(b"<p>" * 3_400)
-    assert is_light(b"word " * 70_000)
-    assert not is_light(b"word " * 90_000)
+    assert is_light(b"word " * 7_000)
+    assert not is_light(b"word " * 9_000)
+    assert not is_large(b"word " * 70_000)
+    assert is_large(b"word " * 90_000)
     assert not is_light(b"<p>" * 3_600)
     # Finding the main text takes longer.
     assert not is_light(b"<p>" * 3_400, with_main_text=True)
@@ -107,5 +113,18 @@ def test_pages_of_many_bytes_or_tags_are_not_light() -> None:
     assert is_light(b"<p>" * 1_400, with_main_text=True)
     assert is_light(b"", with_main_text=True)
     # Text and JSON show no tags, and may take long.
-    assert not is_light(b"word " * 70_000, "application/json")
+    assert not is_light(b"word " * 7_000, "application/json")
     assert is_light(b"word " * 2_000, "application/json")
+
+
+def test_another_process_makes_the_same_reader_of_the_options() -> None:
+    rules = UrlRules(dropped=dropped_parameters(("own*", "sid=id")), fold=frozenset({"www"}))
+    options = ReaderOptions({"max_links": 3, "unread": ["nav"], "main_text": True}, rules)
+    sent = json.loads(json.dumps(options.to_record()))
+    assert ReaderOptions.from_record(sent) == options
+    page = (
+        b"<nav>Menu</nav><p>Text<a href='/b?own1=x&y=z'>x</a><a href=/c>x</a>" + b"<a href=/d>" * 9
+    )
+    mine, theirs = options.reader(), ReaderOptions.from_record(sent).reader()
+    assert mine.read(page, URL) == theirs.read(page, URL)
+    assert mine.read(page, URL).links[0] == "http://h.test/b?y=z"

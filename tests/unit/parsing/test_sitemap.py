@@ -250,3 +250,10 @@ def test_nothing_makes_it_fail(body: bytes) -> None:
 def test_an_address_in_an_attribute_may_have_ampersands() -> None:
     body = b"<feed><entry><link href='http://h.test/?a=1&amp;b=2'/></entry></feed>"
     assert [page.url for page in read(body, "http://h.test/").pages] == ["http://h.test/?a=1&b=2"]
+
+
+def test_elements_within_elements_within_elements_end_a_sitemap() -> None:
+    start = b"<urlset><url><loc>http://h.test/a</loc></url>"
+    for levels, is_cut in ((50, False), (100_000, True)):
+        found = read(start + b"<url>" * levels, "http://h.test/sitemap.xml")
+        assert ([page.url for page in found.pages], found.cut) == (["http://h.test/a"], is_cut)

@@ -208,6 +208,11 @@ def test_a_senseless_crawl_delay_is_none(value: bytes) -> None:
     assert RobotsRules(b"User-agent: *\nCrawl-delay: " + value, "crawler").crawl_delay_s == 0.0
 
 
+def test_a_crawl_delay_of_ages_can_be_counted_with() -> None:
+    rules = RobotsRules(b"User-agent: *\nCrawl-delay: 1e308", "crawler")
+    assert rules.crawl_delay_s == 365 * 86_400
+
+
 def test_a_hostile_pattern_is_matched_in_no_time() -> None:
     body = b"User-agent: *\nDisallow: /" + b"*a" * 40 + b"b\n"
     assert allows(body, "/" + "a" * 2000)

@@ -5,6 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crawler.util import words
 from crawler.util.words import words_of
 
 WORD = re.compile(r"(?![\u3040-\u9fff])(?:(?![\u3040-\u9fff])\w)+|(?=\w)[\u3040-\u9fff]")
@@ -42,3 +43,12 @@ def test_half_a_surrogate_pair_is_no_word() -> None:
 
 def test_half_a_character_is_a_word_too() -> None:
     assert words_of("a \ud800 b") == words_of("A \ud800 B")
+
+
+def test_a_long_text_is_split_in_pieces_with_the_same_result() -> None:
+    part = "Ein ΟΔΟΣ Weg 道路 İstanbul \U0001f600 and ΣΑΣ "
+    text = part * (300_000 // len(part))
+    assert words_of(text) == words._words_of(text)
+    assert words_of("x" * 250_000) == b"x" * 250_000
+    longest = max(map(len, words._pieces(text)))
+    assert longest <= words._PIECE_CHARS
