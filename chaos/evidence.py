@@ -179,7 +179,8 @@ def of_objects(endpoint: str, evidence: Evidence, found: list[Finding]) -> None:
     kept: Counter[str] = Counter()
     for name, size in objects:
         url_hash = name.rpartition("/")[2].removesuffix(".json.gz")
-        kept[by_hash.get(url_hash, url_hash)] += 1
+        # The name has the day of the visit, so one that is repeated after midnight is another one.
+        kept[by_hash.get(url_hash, url_hash)] = 1
         if not size:
             found.append(Finding(LACKING, f"s3: {name} is empty"))
     evidence.pages = {**evidence.pages, "s3": kept}

@@ -15,7 +15,9 @@ local mark, again = kind == 'r' and 'r' or 'c', 0
 
 for i = 5, #ARGV, 3 do
   local entry = take_lease(ARGV[1], ARGV[i])
-  if entry and tonumber(ARGV[i]) <= untrusted and host_of(entry) then
+  local is_untrusted = tonumber(ARGV[i]) <= untrusted
+  if entry and (is_untrusted or kind == 'r') then free_unreleased(entry, ARGV[i], now) end
+  if entry and is_untrusted and host_of(entry) then
     wait_again(entry)
     settled, again = settled + 1, again + 1
   elseif entry then

@@ -149,6 +149,28 @@ async def test_a_url_leased_before_a_restart_is_crawled_again_since_its_links_ma
     assert (await frontier.sizes()).pages == 3
 
 
+@pytest.mark.parametrize("verb", ["done", "recrawl", "retry"])
+async def test_a_lease_frees_its_host_when_a_restart_lost_the_end_of_its_fetch(
+    redis_process: RedisProcess, place: Place, verb: str
+) -> None:
+    """The process ends before a beat tells it of the restart, so it does not repeat the release."""
+    frontier = await place.instance()
+    await frontier.add(entries(2))
+    [lease] = await claim(frontier, 1)
+    await restart(redis_process, place)
+    if verb == "done":
+        await frontier.done([(lease, True)], guarded=True)
+    elif verb == "recrawl":
+        again = [(lease, 1000, lease.entry)]
+        await frontier.retry(again, kind=PAGE_AGAIN, guarded=True, now_ms=T0)
+    else:
+        await frontier.retry([(lease, 1000, lease.entry)], now_ms=T0)
+    await frontier.leave()
+    successor = await place.instance()
+    later = max(T0, int(time.time() * 1000)) + 2 * GRACE
+    assert len(await claim(successor, now_ms=later)) == 1
+
+
 async def test_a_recrawl_leased_before_a_restart_is_not_put_off_since_its_links_may_be_lost(
     redis_process: RedisProcess, place: Place
 ) -> None:
