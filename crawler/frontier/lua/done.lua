@@ -16,14 +16,17 @@ for number, lease in ipairs(#tokens > 0 and redis.call('HMGET', key, unpack(toke
     gone[#gone + 1] = tokens[number]
     local entry = entry_of(lease)
     if tonumber(tokens[number]) <= untrusted and host_of(entry) then
-      again[#again + 1] = entry
+      again[#again + 1] = {entry, tokens[number]}
     elseif ARGV[number * 2 + 2] == '1' then
       hosts[#hosts + 1] = host_of(entry) or ''
     end
   end
 end
 local settled = #gone > 0 and redis.call('HDEL', key, unpack(gone)) or 0
-for _, entry in ipairs(again) do wait_again(entry) end
+for _, each in ipairs(again) do
+  wait_again(each[1])
+  free_lost(each[1], each[2], now_ms(0))
+end
 for _, host in ipairs(hosts) do redis.call('HINCRBY', shard .. 'pages', host, 1) end
 count('done', settled - #again)
 count('pages', #hosts)

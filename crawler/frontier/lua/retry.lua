@@ -15,6 +15,7 @@ local mark, again = kind == 'r' and 'r' or 'c', 0
 
 for i = 5, #ARGV, 3 do
   local entry = take_lease(ARGV[1], ARGV[i])
+  if entry and (kind == 'r' or tonumber(ARGV[i]) <= untrusted) then free_lost(entry, ARGV[i], now) end
   if entry and tonumber(ARGV[i]) <= untrusted and host_of(entry) then
     wait_again(entry)
     settled, again = settled + 1, again + 1
