@@ -187,6 +187,10 @@ class SimulatedEngine:
         self._slot.closing = reason
         self._due.set()
 
+    async def close_spider_async(self, *, reason: str) -> None:
+        """Take no more requests, as Scrapy's engine."""
+        self.close(reason)
+
     async def run(self) -> str:
         """Take requests until the crawl is over for this process; return why."""
         slot = self._slot
@@ -268,16 +272,17 @@ class Process:
         while True:
             try:
                 await self.scheduler._open()
+                await self.links.open_spider()
+                await self.store.open_spider()
                 break
             except (CrawlerError, *RedisAway) as error:
                 # Somebody starts it again.
                 self.world.log(self.name, f"could not start: {error}")
                 with suppress(Exception):
+                    await self.links.close_spider()
                     await self.scheduler._close()
                 await asyncio.sleep(_START_AGAIN_S)
                 self._make()
-        await self.links.open_spider()
-        await self.store.open_spider()
         await self.politeness._opened()
         seeding = asyncio.get_running_loop().create_task(self._seed())
         reason = await self.engine.run()
