@@ -80,6 +80,10 @@ chaos: SEED ?= 1
 chaos: $(DEV_INSTALLED) ## Crawl through MINUTES=10 of faults drawn from SEED=1, and audit the crawl
 	@exec python -m chaos --minutes $(MINUTES) --seed $(SEED) $(ARGS)
 
+.PHONY: simulate
+simulate: $(DEV_INSTALLED) ## Run simulated fleets for MINUTES=5, from SEED=0 on
+	@exec python -m simulation --minutes $(or $(MINUTES),5) --seed $(or $(SEED),0) $(ARGS)
+
 .PHONY: lint
 lint: $(DEV_INSTALLED) ## Check style and format
 	ruff check .

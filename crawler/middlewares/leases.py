@@ -29,9 +29,9 @@ from crawler.frontier import ADD_MAX, Entry, Kind, Lease
 from crawler.items import Page, plain_item
 from crawler.monitoring.process_stats import ProcessStats
 from crawler.scheduler import Scheduler
-from crawler.scheduling.outcome import no_page_stat
+from crawler.scheduling.outcome import Bury, no_page_stat
 from crawler.scheduling.page_maker import PageMaker
-from crawler.util.request_meta import LEASE
+from crawler.util.request_meta import GIVEN_UP, LEASE
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -56,6 +56,8 @@ class _Account:
     page: bool
     # The stat that counts why there is no page.
     no_page: str
+    # The last attempt failed: the URL is given up on.
+    given_up: Bury | None = None
     open_items: int = 0
     # The output is being read: an error in it is noticed there.
     iterating: bool = False
@@ -161,7 +163,8 @@ class Leases:
         if account is None:
             there, is_page = 200 <= response.status < 300, lease.entry.kind is Kind.PAGE
             no_page = no_page_stat(response) if is_page and not there else ""
-            account = _Account(lease, response, there and is_page, no_page)
+            given_up = response.meta.get(GIVEN_UP)
+            account = _Account(lease, response, there and is_page, no_page, given_up)
             self._accounts[lease.key] = account
         return account
 
@@ -271,6 +274,8 @@ class Leases:
                 no_page=account.no_page,
                 again=again,
             )
+            if account.given_up is not None and again is None:
+                done = partial(scheduler.leases.fail, account.lease, account.given_up)
             if is_recorded:
                 self._record(account, done)
             else:

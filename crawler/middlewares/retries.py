@@ -8,7 +8,7 @@ from crawler.config.values import value
 from crawler.politeness.host_delays import retry_after_s
 from crawler.scheduler import Scheduler
 from crawler.scheduling.outcome import Retry
-from crawler.util.request_meta import LEASE
+from crawler.util.request_meta import GIVEN_UP, LEASE
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -49,7 +49,10 @@ class Retries:
         decision = scheduler.failures.decide(
             lease, f"status_{response.status}", at_least_s=wait or 0.0
         )
-        scheduler.leases.fail(lease, decision)
-        # Returning the request ends the fetch, see LeasePool.put_off. After the last attempt the
-        # spider gets the response.
-        return request if isinstance(decision, Retry) else response
+        if isinstance(decision, Retry):
+            scheduler.leases.fail(lease, decision)
+            # This ends the fetch, see LeasePool.put_off.
+            return request
+        # The spider gets the response. Its lease is settled when sinks have it.
+        request.meta[GIVEN_UP] = decision
+        return response

@@ -66,7 +66,7 @@ class Recrawl:
             decision = recrawls.gave_no_page(lease, gone=page.status == GONE)
         recrawls.fill_in(page, lease, decision)
         if not scheduler.leases.holds(lease):
-            # The lease was settled after its last attempt: this is only for the stored page.
+            # It is another process's by now: this is only for the stored page.
             recrawls.take(lease)
         elif decision is not None and before is not None:
             kind = "changed" if decision.changed else "unchanged"

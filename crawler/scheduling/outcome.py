@@ -30,6 +30,7 @@ from crawler.items import NOT_MODIFIED, Page
 from crawler.parsing.document import Directives, of_headers
 from crawler.util.backoff import Backoff
 from crawler.util.file_limit import OutOfSockets
+from crawler.util.request_meta import GIVEN_UP
 
 if TYPE_CHECKING:
     from scrapy.http import Response
@@ -216,8 +217,12 @@ class Failures:
                 page = self._pages.page_without_response(lease, failure_of(error).reason)
                 if isinstance(error, TooBigUnpacked):
                     no_page = f"failed/{page.reason}"
-            self._recrawls.fill_in(page, lease, None)
             done = partial(self._leases.done, lease, page=False, no_page=no_page)
+            again = None
+            if isinstance(error, HttpError) and (given_up := error.response.meta.get(GIVEN_UP)):
+                done = partial(self._leases.fail, lease, given_up)
+                again = self._recrawls.failed(lease)
+            self._recrawls.fill_in(page, lease, again)
             self._record(page, lease, done)
         else:
             self.fail(lease, Bury(failure_of(error).reason))

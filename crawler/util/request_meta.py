@@ -3,6 +3,9 @@
 LEASE = "lease"
 # Bytes of the request and its response, for sinks that archive them (items.Exchange).
 EXCHANGE = "exchange"
+# Decision (scheduling/outcome.Bury) after the last attempt: the lease is settled so when all that
+# comes of the response is safe.
+GIVEN_UP = "given_up"
 # Marks a request without a lease whose response is archived, as that for robots.txt.
 ARCHIVED = "archived"
 # Function that tells whether the request may be sent: its lease still belongs to this process.

@@ -16,7 +16,7 @@ MAX_PER_HOST = 4
 
 @dataclass(slots=True)
 class Contents:
-    """All that the keys of a one-shard frontier say."""
+    """All that the keys of a shard say."""
 
     # URL -> the states it was found in.
     where: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -40,7 +40,12 @@ class Contents:
 
 def read(client: redis.Redis, crawl: str) -> Contents:
     """Read every key."""
-    prefix = f"{tags(crawl, 1)[0]}:".encode()
+    return read_shard(client, tags(crawl, 1)[0])
+
+
+def read_shard(client: redis.Redis, tag: str) -> Contents:
+    """Read every key of a shard."""
+    prefix = f"{tag}:".encode()
     found = Contents()
     for key in client.scan_iter(match=prefix + b"*", count=1000):
         kind, _, rest = key[len(prefix) :].decode().partition(":")

@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 from scrapy import Request
 from scrapy.http import Response
+from scrapy.spidermiddlewares.httperror import HttpError
 from twisted.python.failure import Failure
 
 from crawler.errors import NotStored
 from crawler.frontier import Kind, Lease
 from crawler.middlewares.leases import Leases
-from crawler.scheduling.outcome import Retry
-from crawler.util.request_meta import LEASE
+from crawler.scheduling.outcome import Bury, Retry, SettlingErrback
+from crawler.util.request_meta import GIVEN_UP, LEASE
 from tests.support.schedulers import WritingScheduler, crawler_with, lease_of
 
 URL = "http://h.test/a"
@@ -94,3 +95,22 @@ async def test_what_a_callback_gave_before_it_failed_counts() -> None:
     assert [entry.url for entry in scheduler.added] == ["http://h.test/found"]
     ((verb, _, decision),) = scheduler.calls
     assert (verb, decision.reason) == ("fail", "callback_error_ValueError")
+
+
+async def test_a_url_that_was_given_up_on_is_buried_when_its_page_is_safe() -> None:
+    scheduler, lease, given_up = WritingScheduler(), lease_of(URL, attempts=3), Bury("status_503")
+    leases = Leases(crawler_with(scheduler))
+    request = Request(URL, meta={LEASE: lease, GIVEN_UP: given_up})
+    response = Response(URL, status=503, request=request)
+    _ = [each async for each in leases.process_spider_output(response, yields({"an": "item"}))]
+    assert scheduler.calls == []
+    leases._item_scraped({"an": "item"}, response)
+    assert scheduler.calls == [("fail", URL, given_up)]
+
+
+def test_so_is_one_whose_spider_takes_no_such_answer() -> None:
+    scheduler, lease, given_up = WritingScheduler(), lease_of(URL, attempts=3), Bury("status_503")
+    request = Request(URL, meta={LEASE: lease, GIVEN_UP: given_up})
+    error = HttpError(Response(URL, status=503, request=request))
+    SettlingErrback(scheduler.failures, lease, None)(Failure(error))
+    assert scheduler.calls == [("fail", URL, given_up)]

@@ -11,7 +11,7 @@ from crawler import settings as ours
 from crawler.errors import ConfigurationError
 from crawler.middlewares.retries import Retries
 from crawler.scheduling.outcome import Bury, Retry
-from crawler.util.request_meta import LEASE
+from crawler.util.request_meta import GIVEN_UP, LEASE
 from tests.support.schedulers import WritingScheduler, crawler_with, lease_of
 
 URL = "http://h.test/a"
@@ -61,10 +61,16 @@ def test_the_settings_say_which_statuses_are_tried_again() -> None:
         Retries.from_crawler(crawler_with(WritingScheduler(), RETRY_HTTP_CODES="5xx"))
 
 
-def test_after_the_last_attempt_the_url_is_buried_and_the_spider_sees_the_answer() -> None:
-    found, calls = after(503, attempts=3)
-    assert isinstance(found, Response)
-    assert calls == [("fail", URL, Bury("status_503"))]
+def test_after_the_last_attempt_the_spider_sees_the_answer_before_the_url_is_buried() -> None:
+    scheduler = WritingScheduler()
+    request = Request(URL, meta={LEASE: lease_of(URL, attempts=3)})
+    answer = Response(URL, status=503)
+    found = Retries.from_crawler(crawler_with(scheduler)).process_response(request, answer)
+    assert found is answer
+    # Its lease is settled when sinks have the page: see Leases, and Failures for spiders that do
+    # not want such answers.
+    assert scheduler.calls == []
+    assert request.meta[GIVEN_UP] == Bury("status_503")
 
 
 def test_the_wait_that_the_host_asks_for_is_obeyed_up_to_a_day() -> None:
