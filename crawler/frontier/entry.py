@@ -211,7 +211,7 @@ def decode(data: bytes) -> Entry:
         raise
     except ValueError as error:
         raise DamagedEntry(f"unreadable entry: {error}") from error
-    if "/" not in location[group_skip:]:
+    if not group_skip < location.find("/"):
         raise DamagedEntry("the entry's URL has no host or no path")
     scheme = "https" if first & _HTTPS else "http"
     entry = Entry(

@@ -22,6 +22,8 @@ import zstandard
 from crawler.robots.rules import MAX_BYTES
 from crawler.servers.redis.batching import Command, CommandBatcher
 from crawler.servers.redis.invalidation import invalidate
+from crawler.util.packed import Damaged
+from crawler.util.packed import unpacked as read_packed
 
 if TYPE_CHECKING:
     from crawler.servers.redis.connection import Client
@@ -95,10 +97,19 @@ def store_command(
 
 
 def unpacked(packed: bytes | None, left_ms: int) -> RobotsRecord | None:
-    """Return the record, given its bytes and the milliseconds until Redis deletes it."""
+    """Return the record, given its bytes and the milliseconds until Redis deletes it.
+
+    A record that is damaged, or not ours, is an unknown file, like none.
+    """
     if packed is None or left_ms <= 0:
         return None
-    found: Any = msgpack.unpackb(packed)
+    try:
+        return _read(read_packed(packed), left_ms)
+    except (Damaged, KeyError, TypeError, zstandard.ZstdError):
+        return None
+
+
+def _read(found: Any, left_ms: int) -> RobotsRecord | None:
     if not isinstance(found, dict):
         return None
     reason, is_forbidden = found["reason"], bool(found.get("withheld"))
