@@ -53,6 +53,9 @@ def _visit(data: bytes) -> None:
 def _robots(data: bytes) -> None:
     for left_ms in (1000, 10**12):
         record = robots.unpacked(data, left_ms)
+        if record is not None:
+            expect(isinstance(record.reason, str), record)
+            expect(isinstance(record.failures + record.status + record.left_ms, int), record)
         if record is not None and record.body is not None:
             expect(len(record.body) <= 2 * 512 * 1024, len(record.body))
     robots.mark_of(data)

@@ -113,6 +113,10 @@ def _read(found: Any, left_ms: int) -> RobotsRecord | None:
     if not isinstance(found, dict):
         return None
     reason, is_forbidden = found["reason"], bool(found.get("withheld"))
+    numbers = [found[name] for name in ("failures", "ttl_ms", "kept_ms")]
+    numbers += [found.get(name, 0) for name in ("status", "asked_ms")]
+    if not isinstance(reason, str) or not all(isinstance(each, int) for each in numbers):
+        return None
     age_ms = found["ttl_ms"] + found["kept_ms"] - left_ms
     return RobotsRecord(
         body=None
