@@ -125,6 +125,8 @@ def recrawl_tuning(settings: BaseSettings) -> RecrawlTuning:
 
 
 _EVIDENCE = struct.Struct(">ffi")
+# More than any number in it: what msgpack can pack.
+_MOST = 2**64
 
 
 class Evidence(NamedTuple):
@@ -189,12 +191,14 @@ class Visit:
             if isinstance(numbers[-1], bytes):
                 evidence = Evidence(*_EVIDENCE.unpack(numbers.pop()))
             counts: list[Any] = [int(number) for number in numbers]
+            if any(abs(number) >= _MOST for number in [*counts, float(interval_s)]):
+                return None
             visit = cls(float(interval_s), *hashes, *counts)
             visit = replace(visit, evidence=evidence, at_s=at_s)
         except (TypeError, ValueError, IndexError, OverflowError, struct.error):
             return None
-        is_whole = math.isfinite(visit.interval_s)
-        return visit if is_whole and (simhash is None or isinstance(simhash, int)) else None
+        is_number = not math.isnan(visit.interval_s)
+        return visit if is_number and (simhash is None or isinstance(simhash, int)) else None
 
 
 @dataclass(frozen=True, slots=True)
