@@ -63,7 +63,7 @@ def _page(data: bytes) -> None:
 
 def _limits(data: bytes) -> None:
     found = limits.bounded(data)
-    expect(len(found) <= 2 * len(data) + 1000, (len(data), len(found)))
+    expect(len(found) <= 4 * len(data) + 1000, (len(data), len(found)))
     limits.number_of_tags(data)
 
 

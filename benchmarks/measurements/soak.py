@@ -58,7 +58,7 @@ _FEWEST = 8
 _NOT_JUDGED = 0.25
 # Bytes of Redis by docs/capacity.md, rounded up: of a URL ever seen, of one that waits, of one that
 # waits for its recrawl with what is known of its visits, of a page's content, of a host.
-_SEEN, _WAITING, _RECRAWL, _PAGE_BYTES, _HOST = 8, 100, 400, 100, 500
+_SEEN, _WAITING, _RECRAWL, _PAGE_BYTES, _HOST = 5, 50, 300, 80, 360
 # Allowed rises: MB of a process, files and tasks that come and go with its fetches, MB of Redis
 # that nothing explains (its buffers), share of what MongoDB takes for a page.
 _PROCESS_MB, _FILES, _TASKS, _REDIS_MB, _MONGO_SHARE = 15.0, 64.0, 100.0, 20.0, 0.25
@@ -148,7 +148,7 @@ def findings(rows: Sequence[Row]) -> list[Finding]:
         of(
             "memory of Redis beyond its URLs, pages and hosts",
             "MB",
-            [max(0.0, row.redis_mb - explained_mb(row)) for row in rows],
+            [row.redis_mb - explained_mb(row) for row in rows],
             _REDIS_MB,
         ),
         Finding("MongoDB a page", "KB", early * 1024, (late - early) * 1024,
