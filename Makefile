@@ -29,6 +29,7 @@ LOCKED ?=
 
 CRAWL_INSTALLED := $(VENV)/.installed-crawl
 DEV_INSTALLED := $(VENV)/.installed-dev
+FUZZ_INSTALLED := $(VENV)/.installed-fuzz
 DOCS_INSTALLED := $(VENV)/.installed-docs
 
 ##@ Crawl
@@ -84,6 +85,14 @@ chaos: $(DEV_INSTALLED) ## Crawl through MINUTES=10 of faults drawn from SEED=1,
 simulate: $(DEV_INSTALLED) ## Run simulated fleets for MINUTES=5, from SEED=0 on
 	@exec python -m simulation --minutes $(or $(MINUTES),5) --seed $(or $(SEED),0) $(ARGS)
 
+# MINUTES are shared by all targets; CORPUS is a folder of real files, if you have some.
+CORPUS ?=
+.PHONY: fuzz
+fuzz: MINUTES ?= 60
+fuzz: $(FUZZ_INSTALLED) ## Look for inputs that break a reader of foreign bytes; ARGS="--only url"
+	@python -m fuzzing run --minutes $(MINUTES) $(if $(CORPUS),--corpus $(CORPUS)) $(ARGS); \
+	status=$$?; python -m fuzzing render && exit $$status
+
 .PHONY: lint
 lint: $(DEV_INSTALLED) ## Check style and format
 	ruff check .
@@ -118,6 +127,12 @@ hostile: $(DEV_INSTALLED) ## Crawl hostile servers of 170 kinds, and write what 
 measurements: $(DEV_INSTALLED) ## Measure what docs/measurements.md shows, and write it
 	@python -m benchmarks.measurements run $(ARGS); status=$$?; \
 	python -m benchmarks.measurements render && exit $$status
+
+HOURS ?= 1
+.PHONY: soak
+soak: $(DEV_INSTALLED) ## Crawl for HOURS, and find out what grows; writes docs/reliability.md
+	@python -m benchmarks.measurements.soak run --hours $(HOURS) $(ARGS); status=$$?; \
+	python -m benchmarks.measurements.soak render && exit $$status
 
 .PHONY: docs
 docs: export NO_MKDOCS_2_WARNING = 1
@@ -183,6 +198,9 @@ endif
 
 $(DEV_INSTALLED): $(wildcard requirements-*.txt) $(CRAWL_INSTALLED)
 	$(call install,requirements-dev.txt)
+
+$(FUZZ_INSTALLED): requirements-fuzz.txt $(DEV_INSTALLED)
+	$(call install,requirements-fuzz.txt)
 
 # Diagrams are drawn by Mermaid in the reader's browser. The site has its own copy, from a wheel.
 $(DOCS_INSTALLED): requirements-docs.txt | $(VENV)/bin/python

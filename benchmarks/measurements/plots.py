@@ -17,8 +17,8 @@ from benchmarks.measurements import report
 from benchmarks.measurements.page import codecs, cpu_ms_per_page, numbered, sizes
 from benchmarks.measurements.results import Part, Results
 
-_GREY, _BLUE, _ORANGE, _GREEN = "#7a7f87", "#3b82d6", "#d97a1e", "#2f9e6b"
-_STYLE = {
+_GREY, BLUE, _ORANGE, _GREEN = "#7a7f87", "#3b82d6", "#d97a1e", "#2f9e6b"
+STYLE = {
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "measurements",
     "font.size": 10,
@@ -50,7 +50,7 @@ def draw(results: Results, folder: Path) -> list[Path]:
     for name, plot in _PLOTS.items():
         if name not in results:
             continue
-        with mpl.rc_context(_STYLE):
+        with mpl.rc_context(STYLE):
             drawing = plot(results[name])
             path = folder / f"{name}.svg"
             drawing.savefig(
@@ -74,7 +74,7 @@ def _scaling(part: Part) -> Drawing:
     workers, pages_s = zip(*rates, strict=True)
     alone = pages_s[0] / workers[0]
     axes.plot(workers, [alone * each for each in workers], "--", color=_GREY, label="in proportion")
-    axes.plot(workers, pages_s, "o-", color=_BLUE, label="measured")
+    axes.plot(workers, pages_s, "o-", color=BLUE, label="measured")
     axes.plot(
         [report.WORKERS],
         [report.WORKERS_PAGES_PER_S],
@@ -100,7 +100,7 @@ def _seen(part: Part) -> Drawing:
     axes.plot(
         urls, [bloom_mb] * len(urls), "--", color=_GREY, label="Bloom filter for 10 million URLs"
     )
-    axes.plot(*(urls, [part.value(name) for _, name in found], "o-"), color=_BLUE, label="URL-seen")
+    axes.plot(*(urls, [part.value(name) for _, name in found], "o-"), color=BLUE, label="URL-seen")
     axes.set(xscale="log", yscale="log", xlabel="known URLs", ylabel="MB of Redis", xticks=urls)
     axes.xaxis.set_major_formatter(_PLAIN)
     axes.yaxis.set_major_formatter(_PLAIN)
@@ -123,10 +123,10 @@ def _sustained(part: Part) -> Drawing:
         ("pages_per_s", "memory_mb", "files"),
         strict=False,
     ):
-        line(axes, numbered(part, "sustained.window_", f".{name}"), _BLUE)
+        line(axes, numbered(part, "sustained.window_", f".{name}"), BLUE)
         axes.set(title=title, ylim=(0, axes.dataLim.ymax * 1.15))
     last = plots[-1]
-    line(last, cpu_ms_per_page(part, "cpu"), _BLUE, "crawler")
+    line(last, cpu_ms_per_page(part, "cpu"), BLUE, "crawler")
     line(last, cpu_ms_per_page(part, "redis_cpu"), _ORANGE, "Redis")
     line(last, cpu_ms_per_page(part, "mongo_cpu"), _GREEN, "mongod")
     # With room for the legend.
@@ -142,7 +142,7 @@ def _memory(part: Part) -> Drawing:
     drawing, axes = _one()
     axes.plot(
         *([pages[window] for window in windows], [memory_mb[window] for window in windows], "o-"),
-        color=_BLUE,
+        color=BLUE,
     )
     axes.set(xlabel="pages", ylabel="memory of the crawler, MB", xlim=(0, None))
     axes.set_ylim(0, axes.dataLim.ymax * 1.15)
@@ -160,10 +160,10 @@ def _latency(part: Part) -> Drawing:
     }
     drawing, axes = _one()
     for place, (name, (_, reported_ms)) in enumerate(operations.items()):
-        axes.plot(part.value(f"latency.{name}_ms"), place, "o", color=_BLUE)
+        axes.plot(part.value(f"latency.{name}_ms"), place, "o", color=BLUE)
         if reported_ms is not None:
             axes.plot(reported_ms, place, "D", color=_ORANGE)
-    axes.plot([], [], "o", color=_BLUE, label="median")
+    axes.plot([], [], "o", color=BLUE, label="median")
     axes.plot([], [], "D", color=_ORANGE, label="the report")
     axes.set(xscale="log", xlabel="ms")
     axes.set_yticks(range(len(operations)), [label for label, _ in operations.values()])
@@ -182,7 +182,7 @@ def _compression(part: Part) -> Drawing:
         )
         for name in codecs(part)
     }
-    for family, colour in (("zlib", _ORANGE), ("zstd", _BLUE)):
+    for family, colour in (("zlib", _ORANGE), ("zstd", BLUE)):
         levels = [points[name] for name in points if name[:4] == family and name[5:].isdigit()]
         axes.plot(*zip(*levels, strict=True), "o-", color=colour, label=family)
     if "zstd_stored" in points:
@@ -202,7 +202,7 @@ def _delayed(part: Part) -> Drawing:
     for axes, work in zip(plots, ("insert", "retrieve"), strict=True):
         found = sorted(sizes(part, f"delayed.{work}_us_at_").items())
         for shift, colour, label, values in (
-            (-0.2, _BLUE, "time buckets", [part.value(name) for _, name in found]),
+            (-0.2, BLUE, "time buckets", [part.value(name) for _, name in found]),
             (0.2, _ORANGE, "sorted set", [part.peer(name) for _, name in found]),
         ):
             places = [place + shift for place in range(len(found))]

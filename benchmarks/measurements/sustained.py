@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 
 import psutil
 
@@ -35,7 +37,7 @@ _WINDOW_S, _WINDOWS = 30.0, 20
 _QUICK_WINDOW_S, _QUICK_WINDOWS = 5.0, 6
 # One seed for each host; ten minutes of a fast machine are half of the pages.
 _SIZE = Size(seeds=2_000, hosts=2_000)
-_DATABASE = "sustained"
+DATABASE = "sustained"
 _FIRST_PAGE_S = 60.0
 _FREE_GB = 20
 # Of a busy crawl; few pages at a time cost Redis more, see benchmarks/scaling/workers.py.
@@ -94,7 +96,7 @@ class Watch:
 
     def pages(self) -> int:
         """Pages in MongoDB."""
-        return self._mongo.client[_DATABASE]["pages_metadata"].estimated_document_count()
+        return self._mongo.client[DATABASE]["pages_metadata"].estimated_document_count()
 
     def _web_bytes(self) -> int:
         """What the crawler says it has received from the web, a few seconds ago at most."""
@@ -148,30 +150,56 @@ def watched_crawl(size: Size) -> Iterator[Watch]:
     """Crawl a web of this size inside the block, which begins with the first page."""
     cores = Cores.found()
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
-        port, _ = stack.enter_context(web(USUAL, size, cores.servers))
-        with running_on(cores.servers):
+        redis, mongo, port = stack.enter_context(servers_and_web(size, cores.servers))
+        stack.enter_context(running_on(cores.client))
+        (process,) = stack.enter_context(crawl_of(size, redis, mongo, port))
+        watch = Watch(process.pid, redis, mongo)
+        _wait_for_pages(watch)
+        yield watch
+
+
+@contextmanager
+def servers_and_web(
+    size: Size, cores: str | None
+) -> Iterator[tuple[PrivateRedis, PrivateMongo, int]]:
+    """Serve a web of this size, and what a crawl of it needs, inside the block."""
+    with ExitStack() as stack:
+        port, _ = stack.enter_context(web(USUAL, size, cores))
+        with running_on(cores):
             redis = stack.enter_context(private_redis())
             mongo = stack.enter_context(private_mongo())
-        stack.enter_context(running_on(cores.client))
-        seeds = folder / "seeds.txt"
+        yield redis, mongo, port
+
+
+@contextmanager
+def crawl_of(
+    size: Size,
+    redis: PrivateRedis,
+    mongo: PrivateMongo,
+    port: int,
+    *,
+    count: int = 1,
+    arguments: Mapping[str, str] = MappingProxyType({}),
+    settings: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Crawl this web inside the block with so many processes."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        seeds = Path(folder, "seeds.txt")
         urls = (url_of(number, size, port) for number in range(size.seeds))
         seeds.write_text("\n".join(urls), encoding="utf-8")
-        settings = {
+        ours = {
             "DNS_OVERRIDES": json.dumps({".test": "127.0.0.1"}),
             "ALLOW_NETWORKS": "127.0.0.0/8",
             "DELAY_MIN": "0",
             "DELAY_FACTOR": "0",
             "SINKS": "mongo",
             "MONGO_URI": mongo.url,
-            "MONGO_DATABASE": _DATABASE,
+            "MONGO_DATABASE": DATABASE,
+            **settings,
         }
-        arguments = {"seeds": str(seeds), "scope": "any"}
-        processes = crawl_processes(redis, arguments=arguments, settings=settings)
-        (process,) = stack.enter_context(processes)
-        watch = Watch(process.pid, redis, mongo)
-        _wait_for_pages(watch)
-        yield watch
+        given = {"seeds": str(seeds), "scope": "any", **arguments}
+        with crawl_processes(redis, count, arguments=given, settings=ours) as processes:
+            yield processes
 
 
 def _wait_for_pages(watch: Watch) -> None:

@@ -166,10 +166,10 @@ def _routes_ipv6() -> bool:
 
 
 def _read_hosts(text: str) -> dict[str, tuple[str, ...]]:
-    hosts: dict[str, tuple[str, ...]] = {}
+    hosts: dict[str, list[str]] = {}
     for line in text.splitlines():
         address, *names = line.partition("#")[0].split() or [""]
         for name in names:
             key = name.lower().removesuffix(".")
-            hosts[key] = (*hosts.get(key, ()), address.partition("%")[0])
-    return hosts
+            hosts.setdefault(key, []).append(address.partition("%")[0])
+    return {name: tuple(found) for name, found in hosts.items()}

@@ -40,6 +40,8 @@ from crawler.servers.redis.invalidation import invalidate
 from crawler.util.backoff import Backoff
 from crawler.util.breaker import CLOSED, Breaker
 from crawler.util.file_limit import OutOfSockets
+from crawler.util.packed import Damaged
+from crawler.util.packed import unpacked as read_packed
 from crawler.util.per_crawler import shared
 from crawler.util.tasks import end
 
@@ -514,9 +516,20 @@ def _read_commands(host: str) -> tuple[Command, Command]:
 def _shared_answer(packed: bytes | None, left_ms: int) -> SharedAnswer | None:
     if not packed or left_ms <= 0:
         return None
-    found = tuple(msgpack.unpackb(packed))
+    try:
+        given = read_packed(packed)
+    except Damaged:
+        return None
+    # Redis may be shared: what is no address is not connected to.
+    if not isinstance(given, list) or not all(map(_is_address, given)):
+        return None
+    found = tuple(given)
     usable_s = left_ms / 1000
     return SharedAnswer(found, usable_s - (_STALE_S if found else 0), usable_s)
+
+
+def _is_address(value: object) -> bool:
+    return isinstance(value, str) and is_address(value)
 
 
 async def forget(redis: Client, host: str) -> None:

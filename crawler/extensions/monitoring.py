@@ -174,6 +174,7 @@ class Monitoring:
             due_s = time.monotonic() + _LAG_S
             await asyncio.sleep(_LAG_S)
             self._process_stats.observe_lag(max(0.0, time.monotonic() - due_s))
+            self._process_stats.observe_tasks(len(asyncio.all_tasks()))
 
     async def _log_forever(self) -> None:
         before, since_s = self._process_stats.figures(), time.monotonic()

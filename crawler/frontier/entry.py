@@ -211,7 +211,8 @@ def decode(data: bytes) -> Entry:
         raise
     except ValueError as error:
         raise DamagedEntry(f"unreadable entry: {error}") from error
-    if "/" not in location[group_skip:]:
+    slash = location.find("/")
+    if not group_skip < slash or "\n" in location or not location[:slash].isascii():
         raise DamagedEntry("the entry's URL has no host or no path")
     scheme = "https" if first & _HTTPS else "http"
     entry = Entry(
@@ -259,7 +260,7 @@ def _modern(entry: Entry) -> Entry:
     if isinstance(whole := tail.get(_WHOLE_URL), str):
         authority = entry.url[: entry.url.index("/", 8)]
         entry.tail = {name: value for name, value in tail.items() if name != _WHOLE_URL}
-        if whole.startswith(f"{authority}/"):
+        if whole.startswith(f"{authority}/") and "\n" not in whole:
             entry = replace(entry, written=whole[len(authority) :])
     if entry.kind is Kind.PAGE and _was_sitemap(tail):
         entry.kind = Kind.SITEMAP

@@ -50,6 +50,7 @@ class ProcessStats:
         self.started_at = time.time()
         self._stats = stats
         self._lag_max_s = 0.0
+        self._tasks = 0
         self._redis_last_s: float | None = None
         self._pages_rate, self._bytes_rate = RecentRate(), RecentRate()
         # By the name of a sink, and what is counted.
@@ -66,6 +67,10 @@ class ProcessStats:
         """Count how much later than planned the event loop came back."""
         self.lag.observe(lag_s)
         self._lag_max_s = max(self._lag_max_s, lag_s)
+
+    def observe_tasks(self, number: int) -> None:
+        """Note how many tasks the event loop has."""
+        self._tasks = number
 
     def observe_redis(self, duration_s: float) -> None:
         """Count how long Redis took to answer."""
@@ -105,6 +110,7 @@ class ProcessStats:
             "pages_per_s": pages_per_s,
             "bytes_per_s": bytes_per_s,
             "loop_lag_ms": round(lag_s * 1000, 1),
+            "tasks": self._tasks,
             "redis_ms": None if redis_s is None else round(redis_s * 1000, 2),
             "store": self.store_state,
             **self._sink_reports(now_s),

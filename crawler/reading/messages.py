@@ -32,6 +32,8 @@ from crawler.parsing.document import (
 )
 from crawler.parsing.paragraphs import MAX_HEADING_CHARS, MAX_HEADINGS
 from crawler.parsing.rights import bounded as bounded_statements
+from crawler.util.packed import Damaged
+from crawler.util.packed import unpacked as read_packed
 
 # Bytes of the size before each message.
 SIZE = struct.Struct(">I")
@@ -90,11 +92,10 @@ def packed(message: object) -> bytes:
 def unpacked(data: bytes) -> Any:
     """Return a message, without its size; raise Garbage."""
     try:
-        return msgpack.unpackb(
+        return read_packed(
             data, timestamp=3, max_array_len=_MAX_PARTS, max_map_len=_MAX_PARTS, max_ext_len=100
         )
-    # msgpack has no class of its own that all of its errors share.
-    except (ValueError, TypeError, OverflowError, RecursionError, msgpack.UnpackException) as error:
+    except Damaged as error:
         raise Garbage(f"a message that cannot be unpacked ({error})") from error
 
 

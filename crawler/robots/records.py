@@ -22,6 +22,8 @@ import zstandard
 from crawler.robots.rules import MAX_BYTES
 from crawler.servers.redis.batching import Command, CommandBatcher
 from crawler.servers.redis.invalidation import invalidate
+from crawler.util.packed import Damaged
+from crawler.util.packed import unpacked as read_packed
 
 if TYPE_CHECKING:
     from crawler.servers.redis.connection import Client
@@ -95,18 +97,35 @@ def store_command(
 
 
 def unpacked(packed: bytes | None, left_ms: int) -> RobotsRecord | None:
-    """Return the record, given its bytes and the milliseconds until Redis deletes it."""
+    """Return the record, given its bytes and the milliseconds until Redis deletes it.
+
+    A record that is damaged, or not ours, is an unknown file, like none.
+    """
     if packed is None or left_ms <= 0:
         return None
-    found: Any = msgpack.unpackb(packed)
+    try:
+        return _read(read_packed(packed), left_ms)
+    except (Damaged, KeyError, TypeError, zstandard.ZstdError):
+        return None
+
+
+def _read(found: Any, left_ms: int) -> RobotsRecord | None:
     if not isinstance(found, dict):
         return None
     reason, is_forbidden = found["reason"], bool(found.get("withheld"))
+    numbers = [found[name] for name in ("failures", "ttl_ms", "kept_ms")]
+    numbers += [found.get(name, 0) for name in ("status", "asked_ms")]
+    if not isinstance(reason, str) or not all(isinstance(each, int) for each in numbers):
+        return None
+    body = found["body"]
+    # The library allocates what a body declares, whatever the limit.
+    if body and zstandard.frame_content_size(body) > 2 * MAX_BYTES:
+        return None
     age_ms = found["ttl_ms"] + found["kept_ms"] - left_ms
     return RobotsRecord(
         body=None
         if reason or is_forbidden
-        else _UNPACKER.decompress(found["body"], max_output_size=2 * MAX_BYTES),
+        else _UNPACKER.decompress(body, max_output_size=2 * MAX_BYTES),
         is_forbidden=is_forbidden,
         reason=reason,
         failures=found["failures"],

@@ -11,7 +11,7 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
@@ -238,7 +238,7 @@ def _type_budgets(name: str, value: Any) -> dict[str, dict[str, float]]:
     """Read budgets by type, as a dict or as JSON. What is not given is as in our settings."""
     try:
         given = json.loads(value) if isinstance(value, str) else value
-    except ValueError:
+    except (ValueError, RecursionError):
         given = None
     if not isinstance(given, Mapping):
         raise ConfigurationError(f"{name} is {value!r}; give a JSON object.")
@@ -297,7 +297,7 @@ def _recrawl(name: str, value: Any) -> str:
 
 def _languages(name: str, value: Any) -> list[str]:
     """Read languages, separated by commas or blanks, as pages declare them: "en de-AT"."""
-    parts = value.replace(",", " ").split() if isinstance(value, str) else list(value)
+    parts = value.replace(",", " ").split() if isinstance(value, str) else _listed(name, value)
     found = sorted({base_of(str(part)) for part in parts})
     for language in found:
         if language not in LANGUAGES:
@@ -317,7 +317,7 @@ def _yes_or_no(name: str, value: Any) -> bool:
 
 def _domains(name: str, value: Any) -> list[str]:
     """Read domains, separated by commas or blanks, and write them as canonical URLs do."""
-    parts = value.replace(",", " ").split() if isinstance(value, str) else list(value)
+    parts = value.replace(",", " ").split() if isinstance(value, str) else _listed(name, value)
     if len(parts) > MAX_DOMAINS:
         raise ConfigurationError(
             f"{name} has {len(parts)} domains; give {MAX_DOMAINS} at the most."
@@ -337,9 +337,17 @@ def _domain(name: str, text: str) -> str:
     return host_of(url)
 
 
+def _listed(name: str, value: Any) -> list[Any]:
+    if not isinstance(value, Collection):
+        raise ConfigurationError(f"{name} is {value!r}; give a list, or a text with blanks.")
+    return list(value)
+
+
 def _patterns(name: str, value: Any) -> list[str]:
     """Read regular expressions, separated by blanks: URLs have none."""
-    parts = value.split() if isinstance(value, str) else [str(part) for part in value]
+    parts = (
+        value.split() if isinstance(value, str) else [str(each) for each in _listed(name, value)]
+    )
     try:
         compiled(parts)
     except BadPattern as error:

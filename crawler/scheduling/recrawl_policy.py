@@ -9,6 +9,7 @@ give errors become rarer, and end.
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 from collections.abc import Mapping
@@ -124,6 +125,8 @@ def recrawl_tuning(settings: BaseSettings) -> RecrawlTuning:
 
 
 _EVIDENCE = struct.Struct(">ffi")
+# More than any number in it: what msgpack can pack.
+_MOST = 2**64
 
 
 class Evidence(NamedTuple):
@@ -181,16 +184,21 @@ class Visit:
         """Read such a list; None for anything else: the page counts as new."""
         try:
             interval_s, digest, simhash, words, *numbers = values
-            hashes = (bytes(digest), simhash, bytes(words))
+            if not (isinstance(digest, bytes) and isinstance(words, bytes)):
+                return None
+            hashes = (digest, simhash, words)
             evidence = None
             if isinstance(numbers[-1], bytes):
                 evidence = Evidence(*_EVIDENCE.unpack(numbers.pop()))
             counts: list[Any] = [int(number) for number in numbers]
+            if any(abs(number) >= _MOST for number in [*counts, float(interval_s)]):
+                return None
             visit = cls(float(interval_s), *hashes, *counts)
             visit = replace(visit, evidence=evidence, at_s=at_s)
-        except (TypeError, ValueError, IndexError, struct.error):
+        except (TypeError, ValueError, IndexError, OverflowError, struct.error):
             return None
-        return visit if simhash is None or isinstance(simhash, int) else None
+        is_number = not math.isnan(visit.interval_s)
+        return visit if is_number and (simhash is None or isinstance(simhash, int)) else None
 
 
 @dataclass(frozen=True, slots=True)

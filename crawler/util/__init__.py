@@ -7,6 +7,7 @@
     recent        dict that forgets what was not used for longest; pure
     words         words of a text; pure
     decompress    unpack a body in steps of bounded size
+    packed        read msgpack that may be damaged; pure
     format        numbers and durations as people read and write them; pure
     secrets       hide passwords and tokens in texts; pure
     request_meta  keys of a request's meta that several packages use

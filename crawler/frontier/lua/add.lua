@@ -15,6 +15,11 @@
 -- Returns  a string with a character for each entry: '1' added, '0' known; and not marked seen: '2' no
 --          room, '3' over its type's budget
 
+numbers(9, 4)
+expect(string.find(ARGV[5], '^%d+ %d+ %d+ %d+$'), 'budgets')
+expect(ARGV[3] == 'new' or ARGV[3] == 'force' or ARGV[3] == 'all', 'mode')
+fronts_are_lists()
+are('hash', STATS)
 local FORCED_TTL_MS = 86400000
 -- More than a process forces in the time for which it repeats adds that a server may have lost.
 local FORCED_MAX = 1000

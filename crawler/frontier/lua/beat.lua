@@ -19,6 +19,10 @@
 --          leaps, leapt: number of leaps of the server's clock that the shard did not follow, and the
 --          ms of the last one
 
+numbers(8, 2, 5)
+optional(7, 8)
+are('zset', OWNERS)
+are('hash', shard .. 'instances', shard .. 'leases:' .. ARGV[1], shard .. 'visits:' .. ARGV[1])
 local owner, now, grace = ARGV[1], now_ms(ARGV[2]), tonumber(ARGV[5])
 
 -- Decide about a leap of the clock ahead. If an instance beats that also beat before the leap, the

@@ -7,6 +7,10 @@
 -- ARGV[4…] token, reason: two arguments for each lease
 -- Returns  number of settled leases; stale tokens are ignored
 
+numbers(3, 2, 3)
+groups(4, 2, 0)
+are('stream', shard .. 'dead')
+are('zset', HEAP)
 local now, settled = now_ms(ARGV[2]), 0
 for i = 4, #ARGV, 2 do
   local entry = take_lease(ARGV[1], ARGV[i])

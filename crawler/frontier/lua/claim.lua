@@ -28,6 +28,11 @@
 --          wait_ms is not less than what the rate asks for
 --          more: 1 if routing stopped at its limit: claim again at once
 
+numbers(17, 3, 4, 7, 9, 10, 11, 12, 13, 14, 15, 17)
+for place = 5, 6 do expect(string.find(ARGV[place], '^[1-5]+$'), 'turns') end
+expect(string.find(ARGV[8], '^[167]+$'), 'turns of the types')
+are('hash', STATS, shard .. 'leases:' .. ARGV[1], shard .. 'claims', shard .. 'pages')
+are('zset', HEAP, shard .. 'delayed')
 -- The next beat may decide about the leap.
 local LEAP_LOOK_MS = 500
 -- A host whose leases may use up its budget waits until they are done.

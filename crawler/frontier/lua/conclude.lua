@@ -10,6 +10,7 @@
 --          will; -1: ask again, as others are registered that did not beat since the first call
 --          now: the shard's time, ms
 
+numbers(4, 2, 3, 4)
 local owner, now, first = ARGV[1], now_ms(ARGV[2]), tonumber(ARGV[4])
 -- Every beat sets it, so that it is there once for each time that the crawl runs.
 if redis.call('HEXISTS', STATS, 'running') == 0 then return {0, now} end

@@ -14,6 +14,9 @@
 -- begins, eight times as large up to the limit, and the one before the last is forgotten. A count is the
 -- sum of two generations. By then one URL in 16 has one link too many, and one in 27 on average.
 
+numbers(3, 3)
+expect(#ARGV[1] % 8 == 0 and (ARGV[2] == '' or tonumber(ARGV[3]) >= 3), 'ids or bytes')
+expect(ARGV[2] == '' or #ARGV[2] * 8 == #ARGV[1], 'numbers of links')
 local ROWS, FIRST_BYTES, GROWTH, BYTES_A_URL, MOST = 3, 49152, 8, 8, 255
 local ids, added, limit = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local generation, urls = unpack(redis.call('HMGET', STATS, 'linked_generation', 'linked_urls'))

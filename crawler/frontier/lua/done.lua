@@ -6,6 +6,10 @@
 -- ARGV[3…] token, '1' if the URL gave a page or '0': two arguments for each lease
 -- Returns  number of settled leases; stale tokens are ignored
 
+numbers(2)
+optional(2)
+groups(3, 2, 0)
+are('hash', STATS, shard .. 'pages')
 local key, tokens, gone, hosts = shard .. 'leases:' .. ARGV[1], {}, {}, {}
 local again, untrusted = {}, last_untrusted(ARGV[2])
 for i = 3, #ARGV, 2 do tokens[#tokens + 1] = ARGV[i] end

@@ -5,5 +5,6 @@
 -- ARGV[2]  form of URL-seen; Bloom filters cannot forget
 -- Returns  'forgotten', 'unseen', or 'leased' if the URL is being fetched: nothing is changed then
 
+numbers(2)
 if leased(ARGV[1]) then return 'leased' end
 return forget_seen(halves_of(ARGV[1])) and 'forgotten' or 'unseen'

@@ -15,6 +15,8 @@
 -- for their turns already are left alone, or each news would take one more turn. So are retries: their
 -- delays are for the host. A record leaves a gap, see lift_front.lua.
 
+numbers(5, 2, 3, 4, 5)
+optional(1)
 local due, skip, left, moves = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local FORWARDS, delayed, moved = shard .. 'forwards:now', shard .. 'delayed', 0
 local now = now_ms(ARGV[5])

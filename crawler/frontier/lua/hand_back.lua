@@ -6,6 +6,14 @@
 -- ARGV[3…] token, delay in ms before the host's next contact: two arguments for each lease
 -- Returns  number of settled leases; stale tokens are ignored
 
+numbers(2, 2)
+groups(3, 2, 0, 1)
+are('zset', HEAP)
+for i = 3, #ARGV, 2 do
+  local lease = redis.call('HGET', shard .. 'leases:' .. ARGV[1], ARGV[i])
+  local host = lease and host_of(entry_of(lease))
+  if host then are('hash', shard .. 'host:' .. host) end
+end
 local now, settled, back = now_ms(ARGV[2]), 0, 0
 for i = 3, #ARGV, 2 do
   local token, wait = ARGV[i], tonumber(ARGV[i + 1])

@@ -10,6 +10,17 @@
 -- Returns  the new state, see host_view.lua. All changes are O(1): they apply to URLs in the front
 --          queues when these are routed
 
+numbers(2, 2)
+groups(3, 2)
+are('zset', HEAP)
+are('set', shard .. 'ordered')
+local MAY_BE_EMPTY = {block = false, queue = false, due = false, budget = true, parallelism = true,
+  exclude = true, purge = true}
+for i = 3, #ARGV, 2 do
+  local name, value = ARGV[i], ARGV[i + 1]
+  expect(MAY_BE_EMPTY[name] ~= nil, 'a host has no ' .. name)
+  expect(is_number(value) or (MAY_BE_EMPTY[name] and value == ''), name)
+end
 local host, now = ARGV[1], now_ms(ARGV[2])
 local key = shard .. 'host:' .. host
 
@@ -81,7 +92,6 @@ function change.due(value)
   redis.call('ZADD', HEAP, 'XX', clock, host)
 end
 
-for i = 3, #ARGV, 2 do assert(change[ARGV[i]], 'a host has no ' .. ARGV[i]) end
 for i = 3, #ARGV, 2 do change[ARGV[i]](ARGV[i + 1]) end
 if #ARGV > 2 then
   local clock, waiting, tokens, keep, blocked = unpack(redis.call('HMGET', key, 'clock', 'waiting',

@@ -5,6 +5,8 @@
 --          sum of the rates' logarithms: four arguments for each host
 -- Returns  the three sums of each host, as texts: Redis would cut off the fractions of numbers
 
+groups(1, 4, 1)
+for i = 3, #ARGV, 4 do expect(is_number(ARGV[i]) and is_number(ARGV[i + 1]), 'sums') end
 local RATES, totals = shard .. 'rates', {}
 for i = 1, #ARGV, 4 do
   local sums, known = {0, 0, 0}, redis.call('HGET', RATES, ARGV[i])

@@ -13,6 +13,8 @@
 -- The URLs of an active host go to a better back queue of it. Those of a parked host go to a front queue,
 -- which gives the host its turn sooner.
 
+numbers(5, 1, 2, 3, 4, 5)
+expect(tonumber(ARGV[1]) <= PAGE_QUEUES, 'queue')
 local number, skip, left = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local depth, moves, moved = tonumber(ARGV[4]), tonumber(ARGV[5]), 0
 

@@ -12,6 +12,8 @@
 -- A URL leaves a gap, since taking it out of the middle of a list would take time with its length. The
 -- copy in the better queue is the URL from then on.
 
+numbers(5, 1, 4, 5)
+optional(2, 3)
 local number, read_max, moved = tonumber(ARGV[1]), tonumber(ARGV[4]), 0
 local key = shard .. 'front:' .. number
 local out = tonumber(redis.call('HGET', STATS, 'out' .. number) or 0)

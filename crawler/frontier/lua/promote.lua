@@ -19,6 +19,11 @@
 -- turns are void, and the lanes begin anew: turns have two marks in alternation. The next sweep makes those
 -- recrawls due whose turns are void, and those that would wait for too long, see forward.lua.
 
+numbers(9, 1, 2, 3, 4, 5, 8, 9)
+optional(7)
+fronts_are_lists()
+are('zset', shard .. 'delayed')
+are('stream', shard .. 'dead')
 local now, limit, moved, retries, gaps, waiting = now_ms(ARGV[1]), tonumber(ARGV[2]), 0, 0, 0, 0
 local delayed, queues = shard .. 'delayed', {{}, {}, {}, {}, {}, {}, {}}
 local every = {usual = tonumber(ARGV[4]), express = tonumber(ARGV[5])}

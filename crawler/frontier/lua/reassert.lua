@@ -9,6 +9,12 @@
 -- ARGV[5…] host, token: a fetch in flight; then host, ms of delay that are left: a recent contact
 -- Returns  nothing
 
+numbers(4, 1, 2, 4)
+groups(5, 2)
+expect(2 * tonumber(ARGV[4]) <= #ARGV - 4, 'number of fetches')
+for i = 6, #ARGV, 2 do expect(is_number(ARGV[i]), 'number ' .. i .. ' is no number') end
+are('zset', HEAP)
+are('hash', shard .. 'flights:' .. ARGV[3])
 local now, parallel, flights = now_ms(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])
 local flights_key = shard .. 'flights:' .. ARGV[3]
 local highest = tonumber(redis.call('HGET', STATS, 'token') or 0)

@@ -11,6 +11,10 @@
 -- An entry counts how often it was taken back, unless it was not to blame at the owner's last beat
 -- (see beat.lua). A URL that kills its workers is buried by the next process that claims it.
 
+numbers(5, 1, 2, 3, 4, 5)
+fronts_are_lists()
+are('hash', STATS, shard .. 'claims', shard .. 'instances')
+are('zset', HEAP, OWNERS)
 local now, limit, taken = now_ms(ARGV[1]), tonumber(ARGV[3]), 0
 
 local function take_back(key, token, lease, started)
@@ -18,6 +22,7 @@ local function take_back(key, token, lease, started)
   local reclaims = string.byte(entry, 4) + (started and 1 or 0)
   entry = string.sub(entry, 1, 3) .. string.char(math.min(reclaims, 255)) .. string.sub(entry, 5)
   local host = host_of(entry)
+  if host then are('hash', shard .. 'host:' .. host) end
   redis.call('HDEL', key, token)
   if not host then return bury_entry(entry, 'damaged', now, ARGV[5]) end
   local delay = tonumber(redis.call('HGET', shard .. 'host:' .. host, 'delay') or ARGV[4])

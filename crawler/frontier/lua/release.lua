@@ -6,6 +6,8 @@
 -- ARGV[3…] host, token, delay in ms: three arguments for each fetch
 -- Returns  nothing. Tokens that are not in flight are ignored, so the call may be repeated.
 
+numbers(2, 1)
+groups(3, 3, 1, 2)
 local now, usual = now_ms(ARGV[1]), ARGV[2] == '1'
 for i = 3, #ARGV, 3 do
   local delay = tonumber(ARGV[i + 2])

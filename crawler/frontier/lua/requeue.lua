@@ -7,6 +7,9 @@
 -- ARGV[4]  only this host ('' = any)
 -- Returns  {last stream id that was read ('' = the end), number of requeued letters}
 
+numbers(4, 2)
+fronts_are_lists()
+are('hash', STATS)
 local dead = shard .. 'dead'
 local start = ARGV[1] == '-' and '-' or '(' .. ARGV[1]
 local letters, taken, last = redis.call('XRANGE', dead, start, '+', 'COUNT', ARGV[2]), 0, ''

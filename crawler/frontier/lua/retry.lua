@@ -9,6 +9,12 @@
 -- ARGV[5…] token, delay in ms, entry to keep: three arguments for each lease
 -- Returns  number of settled leases; stale tokens are ignored
 
+numbers(4, 2)
+optional(4)
+groups(5, 3, 0, 1)
+expect(ARGV[3] == 'r' or ARGV[3] == 'c' or ARGV[3] == 'v', 'kind')
+are('zset', shard .. 'delayed')
+are('hash', STATS, shard .. 'pages')
 local now, kind, settled, untrusted = now_ms(ARGV[2]), ARGV[3], 0, 0
 if kind ~= 'r' then untrusted = last_untrusted(ARGV[4]) end
 local mark, again = kind == 'r' and 'r' or 'c', 0

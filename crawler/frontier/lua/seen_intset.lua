@@ -9,6 +9,7 @@
 -- The last argument of the script is the size of a full bucket.
 
 local FIRST_BUCKETS = 4096
+expect((is_number(ARGV[#ARGV]) or 0) >= 1, 'form of URL-seen')
 -- Average number of URLs in a bucket, divided or not.
 local FILL = math.max(1, math.floor(tonumber(ARGV[#ARGV]) * 0.42))
 local call, format = redis.call, string.format

@@ -62,6 +62,56 @@ local SEEN_MS = 500
 -- More than the claims that a server may lose in a restart.
 local LOST_TOKENS = 1000000
 
+-- Redis undoes nothing when a script fails, and a script that never ends stops the server. So every verb
+-- checks its arguments before its first write. Numbers are finite.
+local function expect(condition, what)
+  if not condition then error('wrong arguments: ' .. what) end
+end
+
+local function is_number(value)
+  local number = tonumber(value)
+  return number and math.abs(number) < 9007199254740992 and number
+end
+
+-- Check the number of arguments, and that some of them are numbers that are not negative.
+local function numbers(least, ...)
+  expect(#ARGV >= least, #ARGV .. ' of ' .. least)
+  for _, place in ipairs({...}) do
+    expect((is_number(ARGV[place]) or -1) >= 0, 'number ' .. place .. ' is no number')
+  end
+end
+
+-- Check numbers that may be left out.
+local function optional(...)
+  for _, place in ipairs({...}) do
+    expect(ARGV[place] == '' or is_number(ARGV[place]), 'number ' .. place .. ' is no number')
+  end
+end
+
+-- Check that keys have the type that they should have, if they exist: what a script takes out of one key
+-- must not be lost since another one cannot take it.
+local function are(kind, ...)
+  for _, key in ipairs({...}) do
+    local found = redis.call('TYPE', key).ok
+    expect(found == kind or found == 'none', key .. ' is a ' .. found)
+  end
+end
+
+local function fronts_are_lists()
+  for number = 1, 7 do are('list', shard .. 'front:' .. number) end
+end
+
+-- Check that the arguments from `first` on are groups of so many, with numbers at some places of each.
+local function groups(first, size, ...)
+  expect((#ARGV + 1 - first) % size == 0, 'they are no groups of ' .. size)
+  local places = {...}
+  for at = first, #ARGV, size do
+    for _, place in ipairs(places) do
+      expect(is_number(ARGV[at + place]), 'number ' .. at + place .. ' is no number')
+    end
+  end
+end
+
 -- Format a whole number. Lua and redis.call format it as any number, which takes twice as long.
 local function digits(number) return string.format('%d', number) end
 

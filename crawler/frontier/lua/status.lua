@@ -9,6 +9,7 @@
 --          'retry' or 'recrawl' and the time when it is due; 'dead' with the reason and the time;
 --          'known' (done, or further back in a queue); 'unseen'
 
+numbers(4, 3)
 local id, host, look = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
 local function waiting()

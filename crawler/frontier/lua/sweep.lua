@@ -6,6 +6,7 @@
 --
 -- A sweep that its instance did not end begins anew with the same URLs.
 
+numbers(1)
 for _, name in ipairs({'lifts', 'forwards'}) do
   local key = shard .. name
   if ARGV[1] == '1' then

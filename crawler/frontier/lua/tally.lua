@@ -5,6 +5,7 @@
 --          arguments for each host
 -- Returns  both numbers of each host, as sums over the fleet
 
+groups(1, 3, 1, 2)
 local totals = {}
 for i = 1, #ARGV, 3 do
   totals[#totals + 1] = redis.call('HINCRBY', shard .. 'found', ARGV[i], ARGV[i + 1])

@@ -7,6 +7,8 @@
 -- ARGV[4]  maximum number of records to read
 -- Returns  {due time to continue with ('' = the end), records to skip, number of removed records}
 
+numbers(4, 3, 4)
+optional(2)
 local due, at, left, taken = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), 0
 local delayed = shard .. 'delayed'
 

@@ -7,6 +7,7 @@
 -- ARGV[3]  maximum number of each kind
 -- Returns  entries, in no order; the same host may come twice
 
+numbers(3, 1, 2, 3)
 local found, most = {}, tonumber(ARGV[3])
 local until_ms = now_ms(ARGV[1]) + ARGV[2]
 for _, host in ipairs(redis.call('ZRANGEBYSCORE', HEAP, '-inf', until_ms, 'LIMIT', 0, most)) do

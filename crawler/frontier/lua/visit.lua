@@ -15,6 +15,9 @@
 --          token: '' unless the state is 'ok'
 --          wait: ms after which to ask again (-1 = not known)
 
+numbers(6, 3, 4, 5, 6)
+are('zset', HEAP, OWNERS)
+are('hash', shard .. 'visits:' .. ARGV[1])
 local owner, host, now = ARGV[1], ARGV[2], now_ms(ARGV[3])
 local key, visits = shard .. 'host:' .. host, shard .. 'visits:' .. owner
 epoch(now, tonumber(ARGV[6]))

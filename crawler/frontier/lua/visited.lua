@@ -8,6 +8,8 @@
 -- Returns  nothing. Tokens that are not in flight are ignored, so the call may be repeated. A slot is
 --          freed by its token, also if a restart of the server lost the visit and it was reported again
 
+numbers(3, 2)
+groups(4, 3, 1, 2)
 local owner, now, usual = ARGV[1], now_ms(ARGV[2]), ARGV[3] == '1'
 local visits, flights = shard .. 'visits:' .. owner, shard .. 'flights:' .. owner
 for i = 4, #ARGV, 3 do

@@ -7,6 +7,9 @@
 --          last visit was not after the third, a unix time in s (0 = whenever it was)
 -- Returns  number of URLs that are noted: there may be no room for others
 
+numbers(1, 1)
+groups(2, 3, 1)
+for i = 2, #ARGV, 3 do expect(string.find(ARGV[i + 1], '^[0-5]$') and (ARGV[i + 1] ~= '0' or is_number(ARGV[i + 2])), 'queue') end
 local most, noted = tonumber(ARGV[1]), 0
 local LIFTS, FORWARDS = shard .. 'lifts', shard .. 'forwards'
 local room = {lifts = most - redis.call('HLEN', LIFTS), forwards = most - redis.call('HLEN', FORWARDS)}

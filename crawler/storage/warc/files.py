@@ -417,7 +417,7 @@ def _captured(record: WarcRecord, name: WarcName, start: int, end: int) -> Line 
         uri,
         date,
         mime=REVISIT if kind == "revisit" else record.http_content_type,
-        status=record.http_headers.status_code if record.is_http else None,
+        status=record.http_headers.status_code if record.http_headers is not None else None,
         digest=headers.get("WARC-Payload-Digest"),
         length=end - start,
         offset=start,
@@ -429,7 +429,10 @@ def _captured(record: WarcRecord, name: WarcName, start: int, end: int) -> Line 
 
 
 def read_record(data: bytes, *, parse_http: bool = True) -> WarcRecord | None:
-    """Read one record that is decompressed; None if there is none."""
+    """Read one record that is decompressed; None if there is none.
+
+    The headers of a response are not parsed if one of them is longer than the library allows.
+    """
     warc = optional("fastwarc.warc", extra=EXTRA, what="An archive")
     records = warc.ArchiveIterator(BytesIO(data), parse_http=parse_http, strict_mode=False)
     # The library has errors of many classes, also OSError, for what is no record.
@@ -439,7 +442,7 @@ def read_record(data: bytes, *, parse_http: bool = True) -> WarcRecord | None:
             # Its content is in a buffer that the iterator owns.
             found.freeze()
             return found
-    return None
+    return read_record(data, parse_http=False) if parse_http else None
 
 
 def members(file: BinaryIO, packed: str, start: int = 0) -> Iterator[tuple[int, int, bytes]]:

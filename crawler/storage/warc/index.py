@@ -60,9 +60,17 @@ class Line(NamedTuple):
     def decoded(cls, line: bytes) -> Line:
         """Read a line; ValueError if it is none."""
         key, timestamp, fields = line.decode().split(" ", 2)
-        found = json.loads(fields)
-        if not {"url", "offset", "length", "filename"} <= found.keys():
+        try:
+            found = json.loads(fields)
+        except RecursionError as error:
+            raise ValueError("it is nested too deeply") from error
+        if not isinstance(found, dict) or not {"url", "offset", "length", "filename"} <= {*found}:
             raise ValueError("a field is missing")
+        if not all(isinstance(value, str) for value in found.values()):
+            # Other programs write numbers as such.
+            found = {name: str(value) for name, value in found.items()}
+        if not (found["offset"].isdecimal() and found["length"].isdecimal()):
+            raise ValueError("a place is no number")
         return cls(key, timestamp, found)
 
 

@@ -129,7 +129,7 @@ async def test_a_batch_with_a_wrong_length_changes_nothing(
 ) -> None:
     good = encode(entry("http://a.test/good"))
     lengths = struct.pack(">2I", len(good), length)
-    args = (good + good, lengths, "new", 0, "", "", 0, 512)
+    args = (good + good, lengths, "new", 0, "0 0 0 0", "", "", 0, 512)
     with pytest.raises(ResponseError, match=r"damaged|too short|lengths"):
         await frontier.scripts.run("add", shard_of("a.test", place.shards), *args)
     assert (await frontier.add([entry("http://a.test/good")])).answers == "1"

@@ -354,23 +354,3 @@ async def test_no_command_goes_to_an_old_master_that_hung(
             await write("after")
         assert old.keys("after:*") == []
     await close_all(client)
-
-
-@pytest.mark.parametrize("verb", ["done", "recrawl", "retry"])
-async def test_a_lost_release_leaves_no_slot_taken_when_the_lease_is_settled(
-    redis_process: RedisProcess, place: Place, verb: str
-) -> None:
-    frontier = await place.instance()
-    await frontier.add([entry("http://a.test/")])
-    [lease] = await claim(frontier)
-    # The server lost the release, and the process dies before the beat that would repeat it.
-    await restart(redis_process, place)
-    if verb == "done":
-        await frontier.done([(lease, True)], guarded=True)
-    else:
-        kind = PAGE_AGAIN if verb == "recrawl" else "r"
-        again = [(lease, 1000, lease.entry)]
-        await frontier.retry(again, kind=kind, guarded=verb == "recrawl", now_ms=T0)
-    host = await place.redis.hgetall(place.key("a.test", "host:a.test"))
-    assert host[b"tokens"] == b""
-    assert int(host[b"clock"]) > T0

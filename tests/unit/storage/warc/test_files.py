@@ -409,3 +409,16 @@ def test_a_folder_that_takes_no_files_is_refused(tmp_path: Path) -> None:
         warc_files.check_writable(tmp_path / "none")
     with pytest.raises(OSError, match=r"Read-only|Permission|No such|not permitted"):
         warc_files.check_writable(Path("/proc"))
+
+
+def test_a_capture_with_a_header_too_long_for_the_library_is_found_by_a_scan(
+    tmp_path: Path, maker: RecordMaker
+) -> None:
+    head = b"HTTP/1.1 200 OK\r\nX-Long: %b\r\n\r\n" % (b"a" * 60_000)
+    capture = capture_of(page("http://a.test/", exchange(head=head)))
+    assert capture is not None
+    path = tmp_path / "web.warc.gz"
+    path.write_bytes(maker.records(capture, {}).data)
+    (line,) = scan(path, WarcName("web", ".gz", is_open=False))
+    assert line.fields["url"] == "http://a.test/"
+    assert line.fields["digest"].startswith("sha1:")
