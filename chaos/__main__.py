@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"{kind.name:40} {kind.missing() or kind.place}")
         return 0
     if arguments.audit:
-        report = audit(load(arguments.audit, found))
+        report = audit(load(arguments.audit), found)
         print("\n".join(report.lines()))
         return 0 if report.ok else 1
     chance = Random(arguments.seed)

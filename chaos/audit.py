@@ -86,7 +86,6 @@ class Evidence:
 
     truth: Truth
     entries: Sequence[Entry]
-    kinds: Mapping[str, Fault]
     faults: Sequence[Happened] = ()
     exits: Sequence[Exit] = ()
     # By the names of crawlers.
@@ -127,15 +126,15 @@ class Report:
         return lines
 
 
-def audit(evidence: Evidence) -> Report:
-    """Return what was found, and figures."""
+def audit(evidence: Evidence, kinds: Mapping[str, Fault]) -> Report:
+    """Return what was found, and figures. `kinds` say what faults may cost."""
     findings: dict[str, list[str]] = {column: [] for column in COLUMNS}
-    again, excess = _repeats(evidence)
+    again, excess = _repeats(evidence, kinds)
     for column, text in (
         *_web(evidence),
         *again,
-        *_exits(evidence),
-        *_tracebacks(evidence),
+        *_exits(evidence, kinds),
+        *_tracebacks(evidence, kinds),
         *_sinks(evidence),
         *evidence.found,
         *(Finding(FAILED, f"{each.planned.kind}: {each.error}") for each in _failed(evidence)),
@@ -175,13 +174,13 @@ def _web(evidence: Evidence) -> Iterator[Finding]:
         yield from (Finding(column, f"{rule}: {text}") for text in texts)
 
 
-def _repeats(evidence: Evidence) -> tuple[list[Finding], int]:
+def _repeats(evidence: Evidence, kinds: Mapping[str, Fault]) -> tuple[list[Finding], int]:
     """Return the repeats without a cause, and how many there are in all.
 
     Of a URL that is due n times, all fetches beyond n need a cause before them: a fault that let
     the page of the fetch before be unsettled, or forgotten.
     """
-    causes = Causes(evidence)
+    causes = Causes(evidence, kinds)
     by_url: dict[str, list[Entry]] = {}
     for entry in sorted(evidence.entries):
         # What a hostile host answers is no page.
@@ -216,8 +215,7 @@ def _clock(epoch_s: float) -> str:
 class Causes:
     """Faults and other events after which a page may be fetched again."""
 
-    def __init__(self, evidence: Evidence) -> None:
-        kinds = evidence.kinds
+    def __init__(self, evidence: Evidence, kinds: Mapping[str, Fault]) -> None:
         self._costly = [each for each in evidence.faults if kinds[each.planned.kind].cost.repeats]
         self._stops = [
             each for each in evidence.faults if kinds[each.planned.kind].cost.repeats_while_away
@@ -315,7 +313,7 @@ def _union(times: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
 # --- processes ------------------------------------------------------------------------------------
 
 
-def _exits(evidence: Evidence) -> Iterator[Finding]:
+def _exits(evidence: Evidence, kinds: Mapping[str, Fault]) -> Iterator[Finding]:
     for each in evidence.exits:
         if each.name in evidence.still_running:
             # The storm ended it.
@@ -325,14 +323,15 @@ def _exits(evidence: Evidence) -> Iterator[Finding]:
                 continue
         elif -each.code in each.told:
             continue
-        if each.code and any(_allows(evidence, fault, each) for fault in evidence.faults):
+        if each.code and any(
+            _allows(kinds[fault.planned.kind].cost, fault, each) for fault in evidence.faults
+        ):
             continue
         yield Finding(EXITS, f"{each.name}: {each.code}, {each.reason or 'no summary'}")
 
 
-def _allows(evidence: Evidence, fault: Happened, ended: Exit) -> bool:
+def _allows(cost: Cost, fault: Happened, ended: Exit) -> bool:
     """Say whether a crawler may have ended with its code because of a fault."""
-    cost = evidence.kinds[fault.planned.kind].cost
     if ended.code not in cost.exits or not _concerns(fault, ended.name):
         return False
     return fault.began_s <= ended.ended_s and ended.began_s <= fault.ended_s + cost.echo_s
@@ -348,20 +347,20 @@ def _records(log: str) -> Iterator[tuple[float, str]]:
         yield at.timestamp(), log[start.start() : end]
 
 
-def _tracebacks(evidence: Evidence) -> Iterator[Finding]:
+def _tracebacks(evidence: Evidence, kinds: Mapping[str, Fault]) -> Iterator[Finding]:
+    costs = [(fault, kinds[fault.planned.kind].cost) for fault in evidence.faults]
     for name, log in evidence.logs.items():
         # Those that the storm ended say where they were.
         if name in evidence.still_running or not _BAD.search(log):
             continue
         for at, text in _records(log):
-            if _BAD.search(text) and not _is_own(evidence, name, at, text):
+            if _BAD.search(text) and not _is_own(costs, name, at, text):
                 lines = text.strip().splitlines()
                 yield Finding(TRACEBACKS, f"{name}: {lines[0][:200]} … {lines[-1][:200]}")
 
 
-def _is_own(evidence: Evidence, name: str, at_s: float, text: str) -> bool:
-    for fault in evidence.faults:
-        cost = evidence.kinds[fault.planned.kind].cost
+def _is_own(costs: Sequence[tuple[Happened, Cost]], name: str, at_s: float, text: str) -> bool:
+    for fault, cost in costs:
         if not cost.says or not _concerns(fault, name):
             continue
         is_near = not at_s or fault.began_s - 1 <= at_s <= fault.ended_s + cost.echo_s

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import pickle
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
+
+from pydantic import TypeAdapter
 
 from chaos import evidence as gather
 from chaos.audit import Evidence, Finding, Report, audit
@@ -21,7 +22,8 @@ from tests.acceptance.crawls import Crawls
 from tests.acceptance.fleets import sizes
 from tests.support.waiting import wait_until
 
-_KEPT = "evidence.pickle"
+_KEPT = "evidence.json"
+_EVIDENCE = TypeAdapter(Evidence)
 
 
 def usable(found: Mapping[str, Fault], plan: Plan) -> tuple[list[Fault], list[str]]:
@@ -74,23 +76,21 @@ def run(
         said(f"{time.monotonic() - began:.0f} s, {storm.fetched():,} requests; auditing")
         # Its log is complete when it has ended.
         storm.web.stop()
-        evidence = _evidence(storm, found, faults, still_running)
-        _keep(evidence, folder)
-        report = audit(evidence)
+        evidence = _evidence(storm, faults, still_running)
+        keep(evidence, folder)
+        report = audit(evidence, found)
     write(report, plan, folder)
     return report
 
 
 def _evidence(
     storm: Storm,
-    found: Mapping[str, Fault],
     faults: Sequence[Happened],
     still_running: Sequence[str],
 ) -> Evidence:
     evidence = Evidence(
         truth=truth(storm.plan.web, read_sitemaps=True, renders=storm.plan.renders),
         entries=list(read_log(storm.folder / "access.log")),
-        kinds=found,
         faults=faults,
         exits=storm.fleet.exits,
         logs={each.name: each.log.read_text(errors="replace") for each in storm.fleet.exits},
@@ -121,17 +121,14 @@ def _evidence(
     return evidence
 
 
-def _keep(evidence: Evidence, folder: Path) -> None:
-    """Keep what the audit reads, without the kinds of faults: they are code."""
-    with (folder / _KEPT).open("wb") as file:
-        pickle.dump(replace(evidence, kinds={}), file)
+def keep(evidence: Evidence, folder: Path) -> None:
+    """Keep what the audit reads."""
+    (folder / _KEPT).write_bytes(_EVIDENCE.dump_json(evidence))
 
 
-def load(folder: Path, found: Mapping[str, Fault]) -> Evidence:
+def load(folder: Path) -> Evidence:
     """Load the evidence of an earlier storm."""
-    with (folder / _KEPT).open("rb") as file:
-        evidence: Evidence = pickle.load(file)  # noqa: S301 - a file of our own
-    return replace(evidence, kinds=found)
+    return _EVIDENCE.validate_json((folder / _KEPT).read_bytes())
 
 
 def write(report: Report, plan: Plan, folder: Path) -> None:

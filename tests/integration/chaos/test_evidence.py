@@ -104,7 +104,7 @@ async def test_an_owner_that_beats_is_an_orphan_when_all_have_ended(
 
 @pytest.fixture
 def evidence() -> Evidence:
-    return Evidence(truth=truth(WebOptions(1, 1, zoo="none")), entries=[], kinds={})
+    return Evidence(truth=truth(WebOptions(1, 1, zoo="none")), entries=[])
 
 
 def texts(found: list[Finding], column: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from chaos import audit
+from chaos import audit, run
 from chaos.audit import COLUMNS, Evidence, Exit, Finding
 from chaos.faults import Cost, Fault
 from chaos.schedule import Happened, Planned
@@ -68,7 +68,6 @@ def evidence(**fields: Any) -> Evidence:
     values: dict[str, Any] = {
         "truth": _truth(),
         "entries": whole_crawl(),
-        "kinds": KINDS,
         "exits": [ended("c0-1"), ended("c1-1")],
         "pages": {"mongo": dict.fromkeys(_truth().must_store, 1)},
         "failures": {"mongo": set()},
@@ -89,7 +88,7 @@ def fault(kind: str, began_s: float, took_s: float, target: str, error: str = ""
 
 def found(given: Evidence) -> dict[str, list[str]]:
     """The columns that are not zero."""
-    return {name: texts for name, texts in audit.audit(given).findings.items() if texts}
+    return {name: texts for name, texts in audit.audit(given, KINDS).findings.items() if texts}
 
 
 def log_line(at_s: float, text: str) -> str:
@@ -101,7 +100,7 @@ TRACEBACK = "Oh\nTraceback (most recent call last):\n  File …\nOSError: no suc
 
 
 def test_a_good_crawl_has_no_findings() -> None:
-    report = audit.audit(evidence())
+    report = audit.audit(evidence(), KINDS)
     assert report.ok, report.lines()
     assert list(report.findings) == list(COLUMNS)
     assert report.figures["URLs"] == len(_truth().must_fetch) + 2
@@ -234,8 +233,16 @@ def test_a_traceback_may_be_the_own_one_of_a_fault() -> None:
 
 def test_the_report_names_a_bounded_number_of_findings() -> None:
     many = [Finding(audit.ORPHANS, f"key {number}") for number in range(100)]
-    lines = audit.audit(evidence(found=many, faults=[fault("kills", 1, 1, "c0-1")])).lines()
+    given = evidence(found=many, faults=[fault("kills", 1, 1, "c0-1")])
+    lines = audit.audit(given, KINDS).lines()
     assert sum(line.startswith("    key") for line in lines) == audit.SHOWN
     assert "    … and 80 more" in lines
     assert any(line.split() == ["kills", "1"] for line in lines)
     assert any(line.split() == ["orphans", "in", "Redis", "100"] for line in lines)
+
+
+def test_a_storm_that_was_kept_is_audited_once_more(tmp_path: Path) -> None:
+    killed = fault("kills", 1, 1, "c0-1")
+    given = evidence(found=[audit.Finding(audit.LEAKS, "x")], faults=[killed], failures={})
+    run.keep(given, tmp_path)
+    assert audit.audit(run.load(tmp_path), KINDS) == audit.audit(given, KINDS)
