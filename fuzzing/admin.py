@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
@@ -33,7 +32,6 @@ class _Api:
 
     def _open(self) -> Application:
         redis = self._stack.enter_context(private_redis(persistent=False))
-        logging.disable(logging.ERROR)
 
         async def opened() -> Application:
             client = await connect(redis.url)
@@ -107,7 +105,6 @@ def _search(data: bytes) -> None:
         return
 
 
-logging.getLogger("crawler.scheduling.options").setLevel(logging.CRITICAL)
 _NAMES = tuple(f'"{name}": '.encode() for name in options.NAMES)
 _JSON = (
     *(b"[]", b"{}", b"null", b"true", b"-1", b"1e999", b"NaN", b'"', b'"a"', b"9" * 400, b"[["),

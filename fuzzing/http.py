@@ -7,6 +7,7 @@ import ipaddress
 import random
 import socket
 import zlib
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -164,12 +165,17 @@ def _packed(data: bytes) -> None:
                 break
     except decompress.NotPacked:
         pass
-    if coding in (b"br", b"zstd"):
-        try:
-            found = decompress.before_tail(coding, packed, _MAX_BYTES)
-        except decompress.NotPacked:
-            return
-        expect(len(found) <= _MAX_BYTES + (1 << 20), len(found))
+    if coding in decompress.IN_PARTS:
+        unpack = partial(decompress.unpack_parts, coding)
+    elif coding == b"br":
+        unpack = decompress.before_tail
+    else:
+        return
+    try:
+        found = unpack(packed, _MAX_BYTES)
+    except decompress.NotPacked:
+        return
+    expect(len(found) <= _MAX_BYTES + (1 << 20), len(found))
 
 
 class _Socket(DatagramSocket):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import tempfile
 from io import BytesIO
 from pathlib import Path
@@ -24,7 +23,6 @@ from crawler.storage import disk_log
 from crawler.storage.warc import files, index
 from fuzzing.target import Target, expect, text_of
 
-logging.getLogger("crawler.storage").setLevel(logging.CRITICAL + 1)
 _SPIDER = Spider(name="web")
 
 

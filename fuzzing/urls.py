@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from datetime import date
 
 from scrapy import Request, Spider
@@ -195,7 +194,6 @@ def _seeds(data: bytes) -> None:
             continue
 
 
-logging.getLogger("crawler.discovery.pushed").setLevel(logging.CRITICAL)
 _PUSHED = (
     b"http://example.com/a",
     b'{"url": "http://example.com/", "method": "post", "meta": {"a": [1, null]}, "q": ["x", 2]}',

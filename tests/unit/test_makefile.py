@@ -23,7 +23,7 @@ def venv(tmp_path: Path) -> Path:
 def make(venv: Path, output: int) -> str:
     """Run `make crawl`; its standard output is `output`, and standard error is returned."""
     # As typed in a shell: also when make runs these tests.
-    inherited = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL"}
+    inherited = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARGS", "SEEDS"}
     environment = {name: value for name, value in os.environ.items() if name not in inherited}
     done = subprocess.run(
         ["make", "crawl", f"VENV={venv}"],

@@ -229,13 +229,16 @@ local function lease_at_once(host, state, entry)
   end
 end
 
+-- A key of another type ends this claim, after what was taken before is noted.
+local is_well, failure = true, nil
 for _, host in ipairs(redis.call('ZRANGEBYSCORE', HEAP, '-inf', now, 'LIMIT', 0, n)) do
-  lease_from(host)
+  is_well, failure = pcall(lease_from, host)
+  if not is_well then break end
 end
 if #off_heap > 0 then redis.call('ZREM', HEAP, unpack(off_heap)) end
 if #on_heap > 0 then redis.call('ZADD', HEAP, unpack(on_heap)) end
 local from_back, to_back = #leases, 0
-if #leases < n then
+if is_well and #leases < n then
   local orders = {pages = order, types = ARGV[8]}
   waiting, to_back = route(n - #leases, now, orders, sizes, waiting, stats, parallel, budget,
     tonumber(ARGV[13]), lease_at_once)
@@ -248,4 +251,5 @@ if #leases > 0 then
   redis.call('HSET', shard .. 'claims', owner, request)
   count('claimed', #leases)
 end
+if not is_well then error(failure) end
 return answer('ok', (waiting > 0 and #leases < n) and 1 or 0)

@@ -27,10 +27,8 @@ for number, lease in ipairs(#tokens > 0 and redis.call('HMGET', key, unpack(toke
   end
 end
 local settled = #gone > 0 and redis.call('HDEL', key, unpack(gone)) or 0
-for _, lease in ipairs(again) do
-  free_unreleased(lease[1], lease[2], now_ms(0))
-  wait_again(lease[1])
-end
+for _, lease in ipairs(again) do wait_again(lease[1]) end
+for _, lease in ipairs(again) do free_unreleased(lease[1], lease[2], now_ms(0)) end
 for _, host in ipairs(hosts) do redis.call('HINCRBY', shard .. 'pages', host, 1) end
 count('done', settled - #again)
 count('pages', #hosts)

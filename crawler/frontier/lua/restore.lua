@@ -8,9 +8,14 @@
 -- the last: form of URL-seen, see seen_intset.lua and seen_bloom.lua
 -- Returns  a string with a character for each URL: '1' taken, '0' known
 
+numbers(2, 1)
+expect(#ARGV % 3 == 2, 'they are no groups of 3')
+are('hash', STATS, shard .. 'pages', shard .. 'accepted:6', shard .. 'accepted:7')
+are('zset', shard .. 'delayed')
 local now, last = now_ms(ARGV[1]), #ARGV - 1
--- All checks come before the first write, since nothing is undone.
 for i = 2, last, 3 do
+  expect(ARGV[i + 1] == '0' or ARGV[i + 1] == '1', 'a page')
+  expect(ARGV[i + 2] == '' or is_number(ARGV[i + 2]), 'wait')
   if not host_of(ARGV[i]) then error('an entry is damaged') end
 end
 local answer, taken, pages, recrawls = {}, 0, 0, 0

@@ -22,7 +22,6 @@ local mark, again = kind == 'r' and 'r' or 'c', 0
 for i = 5, #ARGV, 3 do
   local entry = take_lease(ARGV[1], ARGV[i])
   local is_untrusted = tonumber(ARGV[i]) <= untrusted
-  if entry and (is_untrusted or kind == 'r') then free_unreleased(entry, ARGV[i], now) end
   if entry and is_untrusted and host_of(entry) then
     wait_again(entry)
     settled, again = settled + 1, again + 1
@@ -31,6 +30,8 @@ for i = 5, #ARGV, 3 do
     delay_record(bucket_of(now, tonumber(ARGV[i + 1])), mark .. ARGV[i + 2])
     settled = settled + 1
   end
+  -- Its URL is safe by now, whatever the host's key holds.
+  if entry and (is_untrusted or kind == 'r') then free_unreleased(entry, ARGV[i], now) end
 end
 if kind == 'r' then
   count('retries', settled)

@@ -158,6 +158,7 @@ async def filled(redis_client: Client) -> Filled:
         "reject": (NOW, 1000, "no_url", b"letter", b"other"),
         "release": (NOW, "1", one.host, token, 500, two.host, other, 700),
         "requeue": ("-", 10, "", ""),
+        "restore": (NOW, data, "1", 500, encode(entry("http://old.test/")), "0", "", seen),
         "retry": (
             owner,
             NOW,
