@@ -380,10 +380,13 @@ def _sinks(evidence: Evidence) -> Iterator[Finding]:
         for url, status in truth.statuses.items()
         if (status == 0 or status >= 400) and url not in truth.sitemaps
     }
+    fetches = Counter(entry.url for entry in evidence.entries if entry.status)
     for name, pages in evidence.pages.items():
         lacking = truth.missing_from(pages)
         yield from (Finding(LACKING, f"{name}: {url}") for url in sorted(lacking))
-        twice = sorted(url for url, count in pages.items() if count > 1)
+        # Archives keep each visit; that there is no visit too many is another column.
+        most = fetches if name == "warc" else dict.fromkeys(pages, 1)
+        twice = sorted(url for url, count in pages.items() if count > max(1, most[url]))
         yield from (Finding(TWICE, f"{name}: {url}, {pages[url]} times") for url in twice)
     for name, failures in evidence.failures.items():
         yield from _unrecorded(name, failing - failures)

@@ -158,6 +158,18 @@ def test_a_page_of_a_killed_crawler_may_be_fetched_again_and_that_of_another_may
     assert list(found(evidence(**crawl, faults=[late]))) == [audit.AGAIN]
 
 
+@pytest.mark.parametrize(("sink", "visits"), [("mongo", 1), ("warc", 2)])
+def test_an_archive_has_each_visit_and_a_store_each_page_once(sink: str, visits: int) -> None:
+    crawl = _twice()
+    page = crawl["entries"][-1].url
+    assert page in _truth().must_store
+    killed = fault("kills", len(_truth().must_fetch) - 0.5, 0.1, "c0-1")
+    for count in (visits, visits + 1):
+        pages = {sink: {**dict.fromkeys(_truth().must_store, 1), page: count}}
+        given = evidence(**crawl, faults=[killed], pages=pages)
+        assert list(found(given)) == ([audit.TWICE] if count > visits else [])
+
+
 def test_a_page_is_held_longer_while_its_crawler_misses_a_server() -> None:
     crawl = _twice(gap_s=100)
     last_s = len(_truth().must_fetch) - 1
