@@ -245,7 +245,15 @@ def _read_more(more: bytes) -> tuple[str, dict[str, Any]]:
     tail = msgpack.unpackb(more)
     if not isinstance(tail, dict):
         raise DamagedEntry("the entry's tail is no map")
+    history = tail.get("history")
+    if history is not None and not (isinstance(history, list) and all(map(_is_failure, history))):
+        raise DamagedEntry("the entry's history is no list of failures")
     return written, tail
+
+
+def _is_failure(value: Any) -> bool:
+    """Return whether a value is the reason and the time of a failed attempt."""
+    return isinstance(value, list) and len(value) == 2 and isinstance(value[0], str)
 
 
 # --- entries of earlier releases ------------------------------------------------------------------
