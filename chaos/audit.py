@@ -380,7 +380,8 @@ def _sinks(evidence: Evidence) -> Iterator[Finding]:
         for url, status in truth.statuses.items()
         if (status == 0 or status >= 400) and url not in truth.sitemaps
     }
-    fetches = Counter(entry.url for entry in evidence.entries if entry.status)
+    answered = (each for each in evidence.entries if each.status not in (0, HOSTILE_STATUS))
+    fetches = Counter(each.url for each in answered)
     for name, pages in evidence.pages.items():
         lacking = truth.missing_from(pages)
         yield from (Finding(LACKING, f"{name}: {url}") for url in sorted(lacking))
